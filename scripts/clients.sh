@@ -10,7 +10,7 @@
 #   --postgresql       runs them on a PostgreSQL 15 of its own instead (postgresql.sh); jdbc writes its
 #                      golden file then. What docs/sql.md says is different fails: conflicts, numbers of
 #                      sequences and keys that are checked late, in psycopg, django and node
-#   NAME               psycopg, sqlalchemy, django, node, jdbc, pgx; default: all
+#   NAME               psycopg, sqlalchemy, alembic, django, node, jdbc, pgx; default: all
 #
 # Packages are installed below `clients` in the target directory, never elsewhere; the server listens
 # at a free port of this machine on a store in a temporary directory. Exit codes: 0 all is well, 1
@@ -20,7 +20,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
 
-python_packages='psycopg[binary]==3.3.9 sqlalchemy==2.1.9 django==5.2.19'
+python_packages='psycopg[binary]==3.3.9 sqlalchemy==2.1.9 alembic==1.20.1 django==5.2.19'
 node_package=pg@8.23.1
 jdbc_version=42.7.8
 maven_plugin=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
@@ -40,13 +40,13 @@ while [ $# -gt 0 ]; do
             shift
             ;;
         --postgresql) is_postgresql=true ;;
-        psycopg | sqlalchemy | django | node | jdbc | pgx) names+=("$1") ;;
+        psycopg | sqlalchemy | alembic | django | node | jdbc | pgx) names+=("$1") ;;
         *) echo "error: no client is called $1; see the head of scripts/clients.sh" >&2 && exit 2 ;;
     esac
     shift
 done
 if ! [[ $rounds =~ ^[1-9][0-9]*$ ]]; then echo "error: $rounds is no number" >&2 && exit 2; fi
-if [ "${#names[@]}" -eq 0 ]; then names=(psycopg sqlalchemy django node jdbc pgx); fi
+if [ "${#names[@]}" -eq 0 ]; then names=(psycopg sqlalchemy alembic django node jdbc pgx); fi
 if [ "$is_postgresql" = false ] && [ ! -x "$binary" ]; then echo "error: there is no $binary" >&2 && exit 2; fi
 
 mkdir -p "$target/clients"

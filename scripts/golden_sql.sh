@@ -4,7 +4,9 @@
 # scripts of crates/sql/tests/slt that are made of them, and of those of equality_sql.py,
 # casts_sql.py and names_sql.py.
 #
-# Usage: scripts/golden_sql.sh      (needs PostgreSQL 15)
+# Usage: scripts/golden_sql.sh [NAME ...]      (needs PostgreSQL 15)
+#
+#   NAME ...   scripts of crates/server/tests/sql without `.sql`; default: all, and what is made of them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C PGTZ=UTC TZ=UTC
@@ -13,7 +15,12 @@ export LC_ALL=C PGTZ=UTC TZ=UTC
 room=$(mktemp -d)
 trap 'postgresql_stop "$room"; rm -rf "$room"' EXIT
 postgresql_start "$room" '-c timezone=UTC'
-for script in crates/server/tests/sql/*.sql; do
+scripts=(crates/server/tests/sql/*.sql)
+if [ $# -gt 0 ]; then
+    scripts=("${@/%/.sql}")
+    scripts=("${scripts[@]/#/crates/server/tests/sql/}")
+fi
+for script in "${scripts[@]}"; do
     "$postgresql_bin/createdb" -h "$room" -U nvcaracal bank
     # As the tests run it: from the folder of the script, so that places in it have no folder.
     (cd "$(dirname "$script")" && "$postgresql_bin/psql" -X -h "$room" -U nvcaracal -d bank \
@@ -28,6 +35,7 @@ for script in crates/server/tests/sql/*.sql; do
     fi
     echo "made ${script%.sql}.out"
 done
+if [ $# -gt 0 ]; then exit; fi
 mkdir "$room/made"
 scripts/equality_sql.py "$room/made"
 scripts/casts_sql.py "$room/made"

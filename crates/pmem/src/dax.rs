@@ -13,7 +13,6 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -24,6 +23,7 @@ use crate::device::{Description, Device, Kind, PortState, Shortcuts};
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{Mapping, PAGE_BYTES, Space, page_ceil};
 use crate::side_files::LoadMark;
+use crate::sync::background::Mutex;
 use crate::system::{Locked, advice, open_regular};
 use crate::units::{LINE_BYTES, Line};
 

@@ -3,12 +3,13 @@
 //! find them, so that a missing order shows once in many hours.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::thread::{self, ThreadId};
 
 use crate::device::{Description, Device, PortState};
 use crate::failure::DeviceError;
 use crate::memory::{Mapping, Memory, Pages};
+use crate::sync::background::{Mutex, MutexGuard};
 
 /// Offset and bytes of a store that has not arrived.
 type Store = (u64, Box<[u8]>);

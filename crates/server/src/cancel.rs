@@ -3,12 +3,13 @@
 //! A request is for what runs when it arrives, or for the message that has arrived before it. It
 //! stays until that hears it, so that none is lost between two steps of a message; it is dropped
 //! as soon as nothing is left that it can be for, before the client sees the last answer. So it
-//! never ends what a client sends later.
+//! never ends what a client sends later, not even the rest of a message.
 
 use crate::activity::Activity;
 use crate::store::Backends;
 use sql::system::SessionActivity;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -120,7 +121,7 @@ pub(crate) struct Requests {
 struct State {
     /// Whether there is a request that nothing has heard.
     is_made: bool,
-    /// Whether a message was read, at least in part, and is not done.
+    /// Whether a message was read and is not done, or bytes that may be one were just received.
     has_message: bool,
     /// Whether statements of messages that are done are still held.
     holds: bool,
@@ -175,10 +176,23 @@ impl Requests {
         done
     }
 
-    /// A message is done; `has_more` says whether a part of the next one was read, and `holds`
+    /// A message is done; `has_next` says whether all of the next one was received, and `holds`
     /// whether its statements are held.
-    pub(crate) fn message_done(&self, has_more: bool, holds: bool) {
-        self.change(|state| (state.has_message, state.holds) = (has_more, holds));
+    pub(crate) fn message_done(&self, has_next: bool, holds: bool) {
+        self.change(|state| (state.has_message, state.holds) = (has_next, holds));
+    }
+
+    /// Waits for a message that `next` reads. While a part of it is missing no request is for it.
+    pub(crate) async fn waiting<T>(&self, next: impl Future<Output = T>) -> T {
+        let mut next = pin!(next);
+        poll_fn(|context| {
+            let polled = next.as_mut().poll(context);
+            if polled.is_pending() {
+                self.change(|state| state.has_message = false);
+            }
+            polled
+        })
+        .await
     }
 
     /// Notes whether statements of messages that are done are still held.
@@ -296,7 +310,7 @@ mod tests {
         received(&requests);
         assert!(!is_heard(&requests));
         requests.message_done(false, false);
-        // What the system has counts, and what was read in part.
+        // What the system has counts.
         unread.store(true, Ordering::Relaxed);
         requests.make();
         unread.store(false, Ordering::Relaxed);
@@ -327,6 +341,28 @@ mod tests {
         requests.hold(false);
         received(&requests);
         assert!(!is_heard(&requests));
+    }
+
+    #[tokio::test]
+    async fn a_request_is_for_no_message_of_which_a_part_is_missing() {
+        let requests = idle();
+        let (first, second) = (Notify::new(), Notify::new());
+        let mut next = pin!(requests.waiting(async {
+            for part in [&first, &second] {
+                part.notified().await;
+                received(&requests);
+            }
+        }));
+        let is_waiting =
+            async |next| tokio::time::timeout(std::time::Duration::ZERO, next).await.is_err();
+        first.notify_one();
+        assert!(is_waiting(next.as_mut()).await);
+        requests.make();
+        second.notify_one();
+        next.await;
+        assert!(!is_heard(&requests));
+        requests.make();
+        assert!(is_heard(&requests));
     }
 
     #[tokio::test]

@@ -223,7 +223,7 @@ fn several_values_are_looked_up() {
         }
     };
     check("id IN (1, 2)", by, "id = ANY (ARRAY[1, 2])");
-    check("id = ANY ($1)", by, "id = ANY (...)");
+    check("id = ANY ($1)", by, "id = ANY ($1)");
     check("id = 1 OR 2 = id", by, "(id = 1) OR (2 = id)");
     check("id = $1::bigint", by, "id = $1");
     check("id IN (SELECT total FROM orders)", by, "id = ANY (...)");
@@ -261,11 +261,24 @@ fn tables_that_are_written_are_looked_up_by_rows_of_others() {
             "Delete on orders",
             "  ->  Nested Loop",
             "        ->  Limit",
-            "              ->  Index Scan using orders_customer_id_fkey_idx on orders",
-            "                    Index Cond: (customer_id = 5)",
-            "                    Filter: (customer_id = 5)",
+            "              ->  LockRows",
+            "                    ->  Index Scan using orders_customer_id_fkey_idx on orders",
+            "                          Index Cond: (customer_id = 5)",
+            "                          Filter: (customer_id = 5)",
             &format!("        ->  {orders}"),
             "              Index Cond: (id = ...)",
+        ],
+    );
+    // What is skipped is no condition that a statement has.
+    check(
+        "SELECT name FROM customer WHERE city = 'a' AND name > 'b' ORDER BY id LIMIT 1 \
+         FOR UPDATE SKIP LOCKED",
+        &[
+            "Limit",
+            "  ->  LockRows",
+            "        ->  Index Scan using customer_city on customer",
+            "              Index Cond: (city = 'a'::text AND name > 'b'::text)",
+            "              Filter: ((city = 'a'::text) AND (name > 'b'::text))",
         ],
     );
 }

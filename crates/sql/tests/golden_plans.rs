@@ -28,7 +28,7 @@ const INDEXED: [&str; 3] = [
     "CREATE INDEX i_c ON i ((a + c) DESC, c)",
 ];
 
-const STATEMENTS: [&str; 30] = [
+const STATEMENTS: [&str; 31] = [
     "SELECT 1",
     "SELECT b, a + 1 FROM t WHERE a = 5 AND b > 'x' ORDER BY c DESC LIMIT 10 OFFSET 2",
     "SELECT b, count(*), sum(c) FILTER (WHERE a > 1) FROM t GROUP BY b HAVING max(a) > 1",
@@ -67,6 +67,8 @@ const STATEMENTS: [&str; 30] = [
     "SELECT a FROM t WHERE (a, b) IN (SELECT c, b FROM i) AND c > 0",
     "SELECT min(a), max(b) FROM t WHERE a < 9",
     "SELECT a FROM i WHERE a + c > 7 OR a + c = 7 AND c > $1 ORDER BY a + c DESC, c LIMIT 3",
+    "SELECT t.b FROM t JOIN i USING (a) ORDER BY i.c LIMIT 1 \
+     FOR KEY SHARE OF i SKIP LOCKED FOR UPDATE OF t",
 ];
 
 fn plans() -> Vec<Vec<u8>> {

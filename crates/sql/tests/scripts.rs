@@ -50,6 +50,10 @@ fn scripts_have_their_answers_by_every_access_path() {
                 catalog.views().map(|view| (**view).clone()).collect()
             };
             assert_eq!(views(&reopened), views(&session.catalog));
+            let comments = |catalog: &sql::catalog::Catalog| -> Vec<_> {
+                catalog.comments().map(|comment| (**comment).clone()).collect()
+            };
+            assert_eq!(comments(&reopened), comments(&session.catalog));
             states.push(session.state());
         }
         assert!(

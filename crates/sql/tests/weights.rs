@@ -11,10 +11,14 @@
 mod session;
 mod weighing;
 
-use sql::ir::{Function, SystemFunction};
+use sql::ir::{
+    ArrayFunction, ByteFunction, Function, MathFunction, PatternFunction, TextFunction,
+    TimeFunction,
+};
 use sql::parse::with_stack;
 use std::fmt::Debug;
 use weighing::cases::{CALLS, Case, OUTSIDE, QUERIES};
+use weighing::families::FAMILIES;
 use weighing::measure::{Cost, Measured};
 
 /// The most nanoseconds of a step in a build for tests.
@@ -26,12 +30,12 @@ fn step_ns_max() -> u64 {
 }
 
 fn cases() -> impl Iterator<Item = &'static Case> {
-    CALLS.iter().chain(QUERIES).chain(OUTSIDE)
+    CALLS.iter().chain(QUERIES).chain(OUTSIDE).chain(FAMILIES)
 }
 
-/// The values of an enum without fields, in its order.
+/// The values of an enum without fields, in its order, as far as their numbers are of one byte.
 fn all<T: serde::de::DeserializeOwned>() -> Vec<T> {
-    let values = (0..u8::MAX).map_while(|number| postcard::from_bytes(&[number, 0, 0]).ok());
+    let values = (0..128_u8).map_while(|number| postcard::from_bytes(&[number, 0, 0]).ok());
     values.collect()
 }
 
@@ -63,13 +67,22 @@ fn each_function_has_a_case() {
             &all::<Function>(),
             &plans,
             call,
-            &["SequenceNumber", "SequenceNumberAfter", "Power"],
+            &["SequenceNumber", "SequenceNumberAfter", "Power", "PowerRounded"],
         );
-        let system = |one: &SystemFunction| format!("System({one:?}, ");
-        let own = all::<SystemFunction>();
-        let own: Vec<SystemFunction> = own.into_iter().filter(is_of_text).collect();
-        check_named(&own, &plans, system, &[]);
+        let plans = &plans;
+        check_family::<MathFunction>("Math", plans);
+        check_family::<ByteFunction>("Bytes", plans);
+        check_family::<TextFunction>("Text", plans);
+        check_family::<TimeFunction>("Time", plans);
+        check_family::<PatternFunction>("Pattern", plans);
+        check_family::<ArrayFunction>("Array", plans);
     });
+}
+
+/// Asserts that each function of a family is in a plan of the cases.
+fn check_family<T: Debug + serde::de::DeserializeOwned>(family: &str, plans: &[String]) {
+    let call = |one: &T| format!("Call({family}({one:?}), ");
+    check_named(&all::<T>(), plans, call, &[]);
 }
 
 /// Weights are a part of what logged calls mean: a call ends at the same step when it runs again.
@@ -82,7 +95,7 @@ fn steps_are_those_of_before() {
             let steps = case.sizes().map(|(bytes, rows)| Measured::of(case, bytes, rows).steps());
             format!("{} {} {}\n", steps[0], steps[1], case.text)
         };
-        CALLS.iter().chain(QUERIES).map(line).collect::<String>()
+        CALLS.iter().chain(QUERIES).chain(FAMILIES).map(line).collect::<String>()
     });
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/steps.golden");
     if std::env::var_os("GOLDEN").is_some() {
@@ -93,16 +106,6 @@ fn steps_are_those_of_before() {
         assert_eq!(own, golden, "steps with small values, with large ones, of what");
     }
     assert_eq!(steps.lines().count(), golden.lines().count());
-}
-
-/// Whether the time of a function of the session depends on the lengths of its arguments; others
-/// look something up in the catalog.
-fn is_of_text(function: &SystemFunction) -> bool {
-    use SystemFunction as S;
-    matches!(
-        function,
-        S::Matches | S::RegexReplace | S::RegexMatch | S::QuoteIdentifier | S::QuoteLiteral
-    )
 }
 
 #[test]

@@ -53,6 +53,8 @@ states! {
     INTERVAL_OVERFLOW = b"22015";
     /// A logarithm of what is not positive.
     INVALID_LOGARITHM = b"2201E";
+    /// Buckets that there cannot be.
+    INVALID_BUCKETS = b"2201G";
     /// A root or power that is not real.
     INVALID_POWER = b"2201F";
     /// A LIMIT that is negative.
@@ -75,6 +77,8 @@ states! {
     INVALID_TEXT = b"22P02";
     /// Bytes that are no value of the type.
     INVALID_BINARY = b"22P03";
+    /// A character that an encoding does not have.
+    UNTRANSLATABLE = b"22P05";
     /// A line of COPY that does not have the form or the columns that it must have.
     BAD_COPY_FILE = b"22P04";
     /// A value that breaks NOT NULL.
@@ -157,6 +161,8 @@ states! {
     UNDEFINED_TABLE = b"42P01";
     /// A parameter that does not exist.
     UNDEFINED_PARAMETER = b"42P02";
+    /// A schema that exists already.
+    DUPLICATE_SCHEMA = b"42P06";
     /// A table that exists already.
     DUPLICATE_TABLE = b"42P07";
     /// A column that ORDER BY, INSERT or ON CONFLICT may not name.
@@ -189,12 +195,12 @@ states! {
     TOO_MANY_ARGUMENTS = b"54023";
     /// A state in which the command cannot be.
     WRONG_STATE = b"55000";
+    /// A lock that others have, for a statement that does not wait for it or not for longer.
+    LOCK_NOT_AVAILABLE = b"55P03";
     /// A conflict with other statements: run it again.
     SERIALIZATION_FAILURE = b"40001";
     /// Sessions that wait for each other.
     DEADLOCK = b"40P01";
-    /// A lock that others have, for longer than it is waited for.
-    LOCK_NOT_AVAILABLE = b"55P03";
     /// A configured limit.
     CONFIGURATION_LIMIT = b"53400";
     /// No error, but maybe a mistake.
@@ -268,6 +274,8 @@ struct Report {
     message: String,
     detail: Option<String>,
     hint: Option<String>,
+    table: Option<String>,
+    column: Option<String>,
     constraint: Option<String>,
     context: Option<String>,
     position: Option<Position>,
@@ -281,6 +289,8 @@ impl Error {
             message: message.into(),
             detail: None,
             hint: None,
+            table: None,
+            column: None,
             constraint: None,
             context: None,
             position: None,
@@ -307,6 +317,18 @@ impl Error {
     /// Adds what the reader can do.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the table whose rows it is about.
+    pub fn with_table(mut self, name: impl Into<String>) -> Error {
+        self.0.table = Some(name.into());
+        self
+    }
+
+    /// Adds the column of the table that it is about.
+    pub fn with_column(mut self, name: impl Into<String>) -> Error {
+        self.0.column = Some(name.into());
         self
     }
 
@@ -346,6 +368,16 @@ impl Error {
     /// What the reader can do.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+
+    /// The table whose rows it is about.
+    pub fn table(&self) -> Option<&str> {
+        self.0.table.as_deref()
+    }
+
+    /// The column of the table that it is about.
+    pub fn column(&self) -> Option<&str> {
+        self.0.column.as_deref()
     }
 
     /// The constraint that was broken.

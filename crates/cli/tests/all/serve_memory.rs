@@ -65,6 +65,28 @@ async fn aggregates(client: &Client, _: usize) {
     }
 }
 
+/// JSON of more and more rows, made by one client.
+async fn json(client: &Client, number: usize) {
+    if number > 0 {
+        return;
+    }
+    let made = [
+        "json_agg(r)::text",
+        "json_object_agg(r.g, r.t)::text",
+        "jsonb_agg(r)::text",
+        "jsonb_agg(r ORDER BY r.g DESC)::text",
+        "string_agg(r.t, ',')",
+    ];
+    for aggregate in made {
+        for rows in (1..=8).map(|times| times * 40_000) {
+            let rows =
+                format!("SELECT g, repeat('x', 60) || g AS t FROM generate_series(1, {rows}) g");
+            let text = format!("SELECT length({aggregate}) FROM ({rows}) r");
+            check_answer(client.simple_query(&text).await.map(|_| ()));
+        }
+    }
+}
+
 async fn sorts(client: &Client, _: usize) {
     let text = "SELECT * FROM (SELECT repeat('x', 1000) || g FROM generate_series(1, 30000) g \
                 ORDER BY 1 DESC OFFSET 29990) x";
@@ -291,6 +313,7 @@ fn all_kinds_of_loads_stay_within_the_memory_of_statements() {
         measured(&server, "distinct texts", &distinct_texts),
         measured(&server, "wide texts", &wide_texts),
         measured(&server, "aggregates", &aggregates),
+        measured(&server, "JSON", &json),
         measured(&server, "sorts", &sorts),
         measured(&server, "sets", &sets),
         measured(&server, "blocks", &blocks),

@@ -1,9 +1,10 @@
 //! The memory of a device's first failure.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::failure::DeviceError;
+use crate::sync::background::{Mutex, MutexGuard};
 
 /// Locks even if a thread panicked while it held the lock: every value guarded here is valid at any
 /// time, and the panic is reported by other means.

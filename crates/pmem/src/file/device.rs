@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use super::directory::{load_mark, made_up};
@@ -25,6 +25,7 @@ use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{DirtyPages, Limited, Mapping, PAGE_BYTES, PagesToSave};
 use crate::side_files::{LoadMark, ReplayMarks};
+use crate::sync::background::Mutex;
 
 /// So many neighbouring pages are looked at by one of those who begin a snapshot, the next ones by
 /// the next: what is new lies together at the end, and all should have their share of it.

@@ -5,12 +5,12 @@
 //! one of both. It is made where a small epoch is one record, because the caller would only wait;
 //! larger epochs write in parallel and sync once, beside execution.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::disk::DiskHandle;
 use crate::failure::{DeviceError, lock};
 use crate::memory::{Mapping, PAGE_BYTES, Pages};
+use crate::sync::background::Mutex;
 
 /// Longer writes go the usual way: copied into the memory of the system, and written by a sync.
 const BYTES_MAX: u64 = 64 << 10;

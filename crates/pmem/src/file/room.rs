@@ -1,8 +1,6 @@
 //! Room on the disk for the next snapshot, found before an epoch is logged (O-56, S21), and given
 //! back when no epoch needs it any more.
 
-use std::sync::Mutex;
-
 use super::disk::Files;
 use super::format::{DATA_MAGIC, Root};
 use super::slots::FIRST_SLOT;
@@ -10,6 +8,7 @@ use super::table::table_bytes;
 use crate::device::FileUse;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::PAGE_BYTES;
+use crate::sync::background::Mutex;
 
 /// The files grow by this part of them at least, so that a growing store does not pay for each
 /// epoch.

@@ -1,12 +1,13 @@
 //! The thread that writes snapshots while the engine goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
 use super::checkpoint::{ImageSnapshot, SnapshotWriter};
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
+use crate::sync::background::{Condvar, Mutex, MutexGuard};
 use crate::system::Process;
 
 #[derive(Debug, Default)]

@@ -17,12 +17,13 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use crate::failure::lock;
 use crate::memory::{Mapping, PAGE_BYTES};
 use crate::sync::Patience;
+use crate::sync::background::Mutex;
 
 const CLEAN: u8 = 0;
 const CHANGED: u8 = 1;

@@ -11,6 +11,8 @@
 //!
 //! Shared words lie in mapped memory that starts as zeros, so they must have the standard library's
 //! size. The explorers' own atomics are larger; what is here keeps the size.
+//!
+//! [`background`] has the locks of threads that no explorer runs.
 
 #[cfg(all(feature = "shuttle", feature = "loom"))]
 compile_error!("one schedule explorer at a time: `shuttle` or `loom`");
@@ -33,7 +35,9 @@ pub use scoped::WorkerThreads;
 mod patience;
 pub use patience::Patience;
 
-#[cfg(all(feature = "races", not(any(feature = "shuttle", feature = "loom"))))]
+pub mod background;
+
+#[cfg(feature = "races")]
 mod watched;
 
 #[cfg(all(feature = "shuttle", not(feature = "loom")))]

@@ -197,6 +197,65 @@ fn s_8_stores_beside_pages_that_go_are_kept() {
     }
 }
 
+/// Threads scan pages of their own one after the other, and store to some of them.
+fn scan_and_store(device: &File, first: u64, model: &mut [u64], seed: u64) {
+    let mut random = seed;
+    for (page, number) in (first..).zip(model) {
+        if !page.is_multiple_of(5) && next(&mut random).is_multiple_of(4) {
+            *number += PAGES;
+            store(device, page, *number);
+        }
+        assert_eq!(load(device, page), *number, "page {page}");
+    }
+}
+
+/// S8, S11: scans whose next pages are read ahead, beside stores, snapshots that are being written,
+/// and threads that touch other pages at random.
+#[test]
+fn s_8_scans_that_are_read_ahead_beside_stores_find_what_was_stored() {
+    const SCANS: u64 = 3;
+    const ROUNDS: u64 = 8;
+    if is_impossible() {
+        return;
+    }
+    let dir = fast_dir();
+    filled(dir.path());
+    let device = limited(dir.path());
+    let mut model: Vec<u64> = (1..=PAGES).collect();
+    for round in 2..2 + ROUNDS {
+        let own = (0..).zip(model.chunks_mut((PAGES / SCANS) as usize));
+        std::thread::scope(|scope| {
+            for (scan, own) in own {
+                let device = &device;
+                scope.spawn(move || {
+                    let seed = 0x9e37_79b9_7f4a_7c15 ^ (round * SCANS + scan);
+                    scan_and_store(device, scan * (PAGES / SCANS), own, seed);
+                });
+            }
+            for reader in 1..=2 {
+                let device = &device;
+                scope.spawn(move || {
+                    let mut random = 0x9e37_79b9_7f4a_7c15 ^ (round * SCANS + reader);
+                    for _ in 0..1000 {
+                        // Pages that no scan stores to.
+                        let page = next(&mut random) % (PAGES / 5) * 5;
+                        assert_eq!(load(device, page), page + 1);
+                    }
+                });
+            }
+        });
+        snapshot(&device, round);
+    }
+    device.settle().unwrap();
+    let done = device.page_use().unwrap();
+    assert!(done.evicted > PAGES && done.guessed > PAGES, "{done:?}");
+    drop(device);
+    let device = File::open(dir.path(), &options(None)).unwrap();
+    for page in 0..PAGES {
+        assert_eq!(load(&device, page), model[page as usize], "page {page}");
+    }
+}
+
 /// A range that is read ahead causes no fault, and more ranges than memory has are read.
 #[test]
 fn what_is_read_ahead_is_there() {

@@ -225,6 +225,11 @@ impl Messages {
                 field(b'P', &position.number().to_string());
             }
             error.context().into_iter().for_each(|text| field(b'W', text));
+            error.table().into_iter().for_each(|text| {
+                field(b's', "public");
+                field(b't', text);
+            });
+            error.column().into_iter().for_each(|text| field(b'c', text));
             error.constraint().into_iter().for_each(|text| field(b'n', text));
             body.push(0);
         });

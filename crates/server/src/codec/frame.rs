@@ -117,6 +117,13 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         self.socket.get_ref().closed().await;
     }
 
+    /// Whether all of the next message has arrived, and was received from the system.
+    pub(crate) fn has_message(&self) -> bool {
+        let buffer = self.socket.buffer();
+        let length = buffer.get(1..).and_then(|behind| behind.first_chunk());
+        length.is_some_and(|length| buffer.len() > u32::from_be_bytes(*length) as usize)
+    }
+
     /// Whether more than the messages that were read has arrived.
     pub(crate) fn has_more(&self) -> bool {
         !self.socket.buffer().is_empty()

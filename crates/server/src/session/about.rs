@@ -202,8 +202,7 @@ impl Conversation {
             is_binary: cursor.is_binary,
         });
         let (prepared, cursors) = (prepared.collect(), cursors.collect());
-        let lock_timeout = self.settings.lock_timeout();
-        let session = Session { process, settings, prepared, cursors, lock_timeout };
+        let session = Session { process, settings, prepared, cursors };
         self.connection.set_session(session);
     }
 

@@ -41,6 +41,7 @@ impl Conversation {
         if self.block.standing == Standing::Open {
             self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
+            self.connection.release_failed();
             self.connection.transaction_ends(true);
         }
         if self.block.standing == Standing::Idle {
@@ -141,6 +142,7 @@ impl Conversation {
                 self.check_end(*chain)?;
                 self.roll_back(*chain).await?
             }
+            Control::Lock(lock) => self.lock_tables(lock).await?,
             Control::Savepoint(name) => {
                 self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?;
                 let (settings, lasting) = (self.settings.clone(), self.block.lasting.clone());

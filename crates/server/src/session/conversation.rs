@@ -211,7 +211,7 @@ impl Conversation {
         }
         let shared = Arc::clone(&self.shared);
         let (cause, last) = loop {
-            self.registered.requests.message_done(frames.has_more(), self.holds());
+            self.registered.requests.message_done(frames.has_message(), self.holds());
             let frame = match self.next_frame(&mut frames, &shared).await {
                 Ok(frame) => frame,
                 Err(end) => break end,
@@ -252,9 +252,9 @@ impl Conversation {
     ) -> Result<Frame, (Cause, Option<Error>)> {
         // Dropping it would lose a message that is read in part.
         let pool = self.connection.memory();
-        let mut next = Box::pin(frames.next(&pool));
-        let own = Arc::clone(&self.registered.requests);
-        let mut stopped = pin!(shared.ended(&own));
+        let requests = Arc::clone(&self.registered.requests);
+        let mut next = Box::pin(requests.waiting(frames.next(&pool)));
+        let mut stopped = pin!(shared.ended(&requests));
         loop {
             self.registered.requests.hold(self.holds());
             tokio::select! {
@@ -438,6 +438,7 @@ impl Conversation {
         let cost = Arc::clone(&submission.prepared.cost);
         let guessed = if is_read { cost.load(Ordering::Relaxed) } else { 0 };
         let room = self.queue.room(EXECUTION_BYTES + submission.bytes + guessed).await?;
+        self.connection.set_lock_timeout(self.settings.lock_timeout());
         let (statement, values) = (&submission.statement, submission.values);
         self.show_session_to(statement);
         self.runs(statement.text());

@@ -14,6 +14,7 @@ mod copy;
 mod copying;
 mod cursor;
 mod extended;
+mod locks;
 mod modes;
 #[cfg(test)]
 mod panics;

@@ -182,9 +182,10 @@ impl Conversation {
         &mut self,
         all: Vec<Submission>,
     ) -> Result<(), Disconnected> {
-        let needs_system = all.iter().any(|one| one.statement.needs_system());
-        if needs_system || all.iter().all(|one| one.statement.is_read()) {
-            // A call cannot read the system catalog, and reads alone need no call.
+        let is_apart =
+            |one: &Submission| one.statement.needs_system() || one.statement.awaits_rows();
+        if all.iter().any(is_apart) || all.iter().all(|one| one.statement.is_read()) {
+            // A call cannot read the system catalog nor wait for claims, and reads alone need none.
             self.held = Some(Held::Several(all));
             match self.open_held().await {
                 Ok(()) => {}

@@ -76,14 +76,19 @@ const FLOAT_DIGITS: std::ops::RangeInclusive<i32> = -15..=3;
 /// By their names in lower case.
 const KNOWN: &[Known] = &[
     told("application_name", "", Rule::Free),
+    quiet("array_nulls", "on", Rule::Fixed),
     quiet("bytea_output", "hex", Rule::Fixed),
+    quiet("check_function_bodies", "on", Rule::NoEffect(&["on", "off"])),
     told("client_encoding", "UTF8", Rule::Encoding),
     quiet("client_min_messages", "notice", Rule::MessageLevel),
     told("DateStyle", "ISO, MDY", Rule::DateStyle),
     quiet("default_table_access_method", "heap", Rule::Fixed),
+    quiet("default_tablespace", "", Rule::Fixed),
+    quiet("default_toast_compression", "pglz", Rule::Fixed),
     quiet("default_transaction_deferrable", "off", Rule::Switch),
     quiet("default_transaction_isolation", "read committed", Rule::OneOf(LEVELS)),
     told("default_transaction_read_only", "off", Rule::Switch),
+    quiet("escape_string_warning", "on", Rule::NoEffect(&["on", "off"])),
     quiet("extra_float_digits", "1", Rule::FloatDigits),
     quiet("idle_in_transaction_session_timeout", "0", Rule::Time),
     quiet("idle_session_timeout", "0", Rule::Fixed),
@@ -102,6 +107,7 @@ const KNOWN: &[Known] = &[
     quiet("maintenance_work_mem", "64MB", Rule::Memory(1024)),
     quiet("max_identifier_length", "63", Rule::Fixed),
     quiet("max_index_keys", "32", Rule::Fixed),
+    quiet("quote_all_identifiers", "off", Rule::Fixed),
     quiet("role", "none", Rule::User { may_be_none: true }),
     quiet("row_security", "on", Rule::NoEffect(&["on", "off"])),
     quiet("search_path", "\"$user\", public", Rule::SearchPath),
@@ -111,6 +117,7 @@ const KNOWN: &[Known] = &[
     told("session_authorization", NAME, Rule::User { may_be_none: false }),
     told("standard_conforming_strings", "on", Rule::Fixed),
     quiet("statement_timeout", "0", Rule::Time),
+    quiet("synchronize_seqscans", "on", Rule::NoEffect(&["on", "off"])),
     quiet(
         "synchronous_commit",
         "on",
@@ -121,6 +128,7 @@ const KNOWN: &[Known] = &[
     quiet("transaction_isolation", "read committed", Rule::Mode(LEVELS)),
     quiet("transaction_read_only", "off", Rule::Mode(SWITCH)),
     quiet("work_mem", "4MB", Rule::Memory(64)),
+    quiet("xmloption", "content", Rule::NoEffect(&["content", "document"])),
 ];
 
 fn known(name: &str) -> Result<&'static Known> {
@@ -174,6 +182,11 @@ impl Settings {
         self.time("idle_in_transaction_session_timeout")
     }
 
+    /// How long a statement waits for a lock.
+    pub(super) fn lock_timeout(&self) -> Option<Duration> {
+        self.time("lock_timeout")
+    }
+
     /// How long a statement may take that can be cancelled.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         self.time("statement_timeout")
@@ -182,11 +195,6 @@ impl Settings {
     /// What the client calls itself.
     pub(super) fn application(&self) -> &str {
         self.kept.values.get("application_name").map_or("", String::as_str)
-    }
-
-    /// How long a statement may wait for a lock.
-    pub(super) fn lock_timeout(&self) -> Option<Duration> {
-        self.time("lock_timeout")
     }
 
     /// The time that a setting says; none of 0.

@@ -120,7 +120,7 @@ impl Conversation {
     async fn submission(&self, parsed: &Parsed, bytes: usize) -> Result<Option<Submission>> {
         let prepared = Arc::new(self.plan(parsed, &[], bytes).await?);
         let Work::Store(statement) = &prepared.work else { return Ok(None) };
-        if statement.copy.is_some() || statement.needs_system() {
+        if statement.copy.is_some() || statement.needs_system() || statement.awaits_rows() {
             return Ok(None);
         }
         Ok(Some(Submission {

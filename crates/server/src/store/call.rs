@@ -31,6 +31,8 @@ pub(super) enum Call<'a> {
     Reserve(ObjectId, u32),
     /// Writes rows of a block with definitions, and counts what it took of sequences that are new.
     DefineBlock(Vec<DefinedRow>, BTreeMap<ObjectId, u32>),
+    /// Runs a plan that passes by the rows with these keys, in order, as blocks had claimed them.
+    RunPassing(#[serde(borrow)] Run<'a>, Vec<Vec<u8>>),
 }
 
 /// A row that a definition writes, or deletes if there is none.
@@ -176,6 +178,8 @@ struct Report {
     constraint: Option<String>,
     position: Option<u32>,
     context: Option<String>,
+    table: Option<String>,
+    column: Option<String>,
 }
 
 pub(super) fn encode_error(error: &Error) -> Vec<u8> {
@@ -188,6 +192,8 @@ pub(super) fn encode_error(error: &Error) -> Vec<u8> {
         constraint: owned(error.constraint()),
         position: error.position().map(Position::number),
         context: owned(error.context()),
+        table: owned(error.table()),
+        column: owned(error.column()),
     };
     postcard::to_allocvec(&report).expect("a vector takes all")
 }
@@ -206,6 +212,12 @@ pub(super) fn decode_error(bytes: &[u8]) -> Error {
     }
     if let Some(constraint) = report.constraint {
         error = error.with_constraint(constraint);
+    }
+    if let Some(table) = report.table {
+        error = error.with_table(table);
+    }
+    if let Some(column) = report.column {
+        error = error.with_column(column);
     }
     if let Some(context) = report.context {
         error = error.with_context(context);
@@ -241,6 +253,8 @@ mod tests {
             .with_detail("which")
             .with_hint("what to do")
             .with_constraint("key")
+            .with_table("table")
+            .with_column("column")
             .with_context("where")
             .at(Position::new(7));
         let again = decode_error(&encode_error(&error));

@@ -16,6 +16,7 @@ use sql::catalog::Catalog;
 use sql::system::Session;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use values::{Datum, Error, Result, SqlState, Timestamp, Type, Zone};
 
 /// One client's connection: its statements take effect in the order in which they are submitted,
@@ -26,6 +27,8 @@ pub struct Connection {
     pub(super) zone: Zone,
     pub(super) session: Arc<Session>,
     pub(super) ender: Ender,
+    /// How long statements that are submitted from now on wait for locks.
+    lock_timeout: Option<Duration>,
 }
 
 /// Ends what a connection does, while that is waited for.
@@ -74,8 +77,8 @@ impl Ender {
     }
 
     /// That of a statement that is submitted now.
-    pub(super) fn of_next(&self) -> Arc<Interrupt> {
-        let next = Interrupt::within(&self.connection);
+    pub(super) fn of_next(&self, lock_timeout: Option<Duration>) -> Arc<Interrupt> {
+        let next = Interrupt::with_lock_timeout(&self.connection, lock_timeout);
         lock(&self.message).last = Arc::clone(&next);
         next
     }
@@ -85,7 +88,8 @@ impl Connection {
     pub(super) fn new(shared: Arc<Shared>) -> Connection {
         let pipeline = Pipeline::new(Arc::clone(&shared));
         let (session, ender) = Default::default();
-        Connection { shared, pipeline, zone: Zone::utc(), session, ender }
+        let (zone, lock_timeout) = (Zone::utc(), None);
+        Connection { shared, pipeline, zone, session, ender, lock_timeout }
     }
 
     /// Ends what this connection does.
@@ -102,7 +106,7 @@ impl Connection {
     }
 
     fn promise(&self) -> (Promise, Pending) {
-        Promise::new(self.ender.of_next())
+        Promise::new(self.ender.of_next(self.lock_timeout))
     }
 
     /// The memory that all statements share.
@@ -114,6 +118,16 @@ impl Connection {
     /// functions of those that are submitted.
     pub fn set_zone(&mut self, zone: Zone) {
         self.zone = zone;
+    }
+
+    /// How long statements that are submitted from now on wait for locks; `None` for ever.
+    pub fn set_lock_timeout(&mut self, lock_timeout: Option<Duration>) {
+        self.lock_timeout = lock_timeout;
+    }
+
+    /// The block has failed: what it has claimed since its last savepoint is others' again.
+    pub(crate) fn release_failed(&self) {
+        self.pipeline.release_failed();
     }
 
     /// Whether what is submitted next is waited for before more is submitted. Until then, and while
@@ -332,7 +346,7 @@ impl Connection {
     }
 
     fn run_of(&self, statement: Arc<Statement>, parameters: Vec<Datum>) -> Run {
-        let services = statement.needs_system().then(|| self.pipeline.services(&self.session));
+        let services = statement.needs_system().then(|| self.pipeline.services());
         let session = Arc::clone(&self.session);
         Run::new(statement, parameters, self.zone.clone(), session, services)
     }

@@ -6,6 +6,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use values::{Error, Result, SqlState};
 
@@ -59,13 +61,25 @@ pub(crate) struct Interrupt {
     told: Notify,
     /// The interrupt of the connection, which interrupts each of its statements.
     connection: Option<Arc<Interrupt>>,
+    /// How long a statement waits for a lock, and where that time is taken.
+    patience: Option<(Duration, Handle)>,
 }
 
 impl Interrupt {
     /// Creates the interrupt of a statement of a connection.
+    #[cfg(test)]
     pub(super) fn within(connection: &Arc<Interrupt>) -> Arc<Interrupt> {
+        Interrupt::with_lock_timeout(connection, None)
+    }
+
+    /// Creates the interrupt of a statement of a connection that waits for a lock at most so long.
+    pub(super) fn with_lock_timeout(
+        connection: &Arc<Interrupt>,
+        lock_timeout: Option<Duration>,
+    ) -> Arc<Interrupt> {
         let connection = Some(Arc::clone(connection));
-        Arc::new(Interrupt { connection, ..Interrupt::default() })
+        let patience = lock_timeout.zip(Handle::try_current().ok());
+        Arc::new(Interrupt { connection, patience, ..Interrupt::default() })
     }
 
     /// Interrupts it. The first cause is kept.
@@ -124,6 +138,33 @@ impl Interrupt {
             done = awaited => Ok(done),
             error = self.come() => Err(error),
         }
+    }
+
+    /// Waits for a lock, for an interrupt, or until `lock_timeout` is over.
+    ///
+    /// # Errors
+    /// The error of the interrupt, or of the time.
+    pub(super) async fn or_in_time<T>(&self, awaited: impl Future<Output = T>) -> Result<T> {
+        let Some((time, runtime)) = &self.patience else { return self.or(awaited).await };
+        let time = *time;
+        let mut timer = Timer(runtime.spawn(async move { tokio::time::sleep(time).await }));
+        tokio::select! {
+            biased;
+            done = self.or(awaited) => done,
+            _ = &mut timer.0 => {
+                let message = "canceling statement due to lock timeout";
+                Err(Error::new(SqlState::LOCK_NOT_AVAILABLE, message))
+            }
+        }
+    }
+}
+
+/// A task that ends with this.
+struct Timer(tokio::task::JoinHandle<()>);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

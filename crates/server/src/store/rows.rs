@@ -6,7 +6,7 @@ use super::pool::Pool;
 use super::slices::Slices;
 use super::spaces::{Spaces, sequence};
 use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
-use sql::ir::{ObjectId, Space};
+use sql::ir::{Claim, ObjectId, Space};
 use sql::run::{Effect, Entry, Pass, Rows, STAND_INS, Scan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -79,7 +79,7 @@ impl Steps {
         self.is_over = true;
         let message = format!("statement does more than {} steps", self.max);
         Error::new(SqlState::STATEMENT_TOO_COMPLEX, message)
-            .with_hint("Change fewer rows at a time, or raise the limit of steps.")
+            .with_hint("Change fewer rows at a time.")
     }
 }
 
@@ -142,6 +142,8 @@ pub(super) struct CallRows<'r, 'a, 'e> {
     pub(super) tx: &'r mut Transaction<'a, 'e>,
     pub(super) steps: Steps,
     pub(super) numbers: Numbers,
+    /// The keys of rows that the statement passes by, in order.
+    pub(super) passed: &'r [Vec<u8>],
     /// Why the library ended the run: to be passed on.
     pub(super) stopped: Option<Stop>,
     /// What the call tells listeners.
@@ -211,6 +213,10 @@ impl Rows for CallRows<'_, '_, '_> {
         }
     }
 
+    fn passes_by(&mut self, key: &[u8], _claim: &Claim) -> Result<bool> {
+        Ok(is_among(self.passed, key))
+    }
+
     fn notify(&mut self, channel: &str, payload: &str) -> Result<()> {
         self.notices.add(channel, payload)
     }
@@ -218,6 +224,11 @@ impl Rows for CallRows<'_, '_, '_> {
     fn steps(&mut self, count: u64) -> Result<()> {
         self.steps.count(count)
     }
+}
+
+/// Whether a key is among these, which are in order.
+pub(super) fn is_among(keys: &[Vec<u8>], key: &[u8]) -> bool {
+    keys.binary_search_by(|own| own[..].cmp(key)).is_ok()
 }
 
 /// What a call sees while it says what it will write.

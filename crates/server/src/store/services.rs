@@ -12,7 +12,7 @@ use super::pending::{Answer, Watch};
 use super::pool::lock;
 use super::timer::Timer;
 use sql::ir::{AdvisoryAction, AdvisoryMode, SleepForm, SystemFunction};
-use sql::system::{AdvisoryLock, Services, Session, SessionActivity};
+use sql::system::{AdvisoryLock, Services, SessionActivity};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -80,7 +80,6 @@ pub(super) struct QueryServices {
     means: Means,
     locks: Arc<SessionLocks>,
     mailbox: Arc<Mailbox>,
-    lock_timeout: Option<Duration>,
     state: Mutex<State>,
 }
 
@@ -95,13 +94,11 @@ impl QueryServices {
         means: Means,
         locks: &Arc<SessionLocks>,
         mailbox: &Arc<Mailbox>,
-        session: &Session,
     ) -> Arc<QueryServices> {
         Arc::new(QueryServices {
             means,
             locks: Arc::clone(locks),
             mailbox: Arc::clone(mailbox),
-            lock_timeout: session.lock_timeout,
             state: Mutex::default(),
         })
     }
@@ -132,18 +129,7 @@ impl QueryServices {
     async fn lock(&self, key: Key, mode: AdvisoryMode, watch: &Watch) -> Result<()> {
         let waiting = self.locks.wait(key, mode, (self.means.clock)())?;
         let taken = self.locks.taken(waiting, key, mode);
-        let Some(timeout) = self.lock_timeout else { return watch.interrupt().or(taken).await };
-        let in_time = async {
-            tokio::select! {
-                biased;
-                () = taken => Ok(()),
-                () = self.means.timer.sleep(timeout) => {
-                    let message = "canceling statement due to lock timeout";
-                    Err(Error::new(SqlState::LOCK_NOT_AVAILABLE, message))
-                }
-            }
-        };
-        watch.interrupt().or(in_time).await?
+        watch.interrupt().or_in_time(taken).await
     }
 
     /// Sleeps for as long as the query's functions have said.

@@ -3,6 +3,7 @@
 use super::advisory::LockTable;
 use super::backends::Served;
 use super::cache::Cache;
+use super::claims::Claims;
 use super::held::Held;
 use super::notices::Bus;
 use super::options::StoreOptions;
@@ -54,6 +55,8 @@ pub(super) struct Shared {
     /// Nothing computes or waits for a client within it. Reads need it not: they look at the
     /// catalog before and behind their snapshot.
     pub(super) gate: RwLock<()>,
+    /// What blocks keep from each other.
+    pub(super) claims: Arc<Claims>,
     /// Tables whose writers wait outside of the gate.
     pub(super) held: Held,
     pub(super) catalog: Mutex<Arc<Catalog>>,

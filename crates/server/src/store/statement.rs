@@ -6,7 +6,7 @@ use super::services::QueryServices;
 use sql::Grant;
 use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
-use sql::ir::{Insert, InsertRows, ObjectId, Plan, Relation};
+use sql::ir::{Claim, Insert, InsertRows, ObjectId, Plan, Relation, Wait};
 use sql::parse::Control;
 use sql::run::{Tag, is_lookup, is_predicted};
 use sql::system::{Services, Session, SessionValues, System};
@@ -199,6 +199,8 @@ pub(super) struct Planned {
     pub(super) catalog: Option<Arc<Catalog>>,
     /// Whether a seed is behind its parameters.
     pub(super) needs_seed: bool,
+    /// The claims of rows that it makes.
+    pub(super) claims: Vec<Claim>,
     pub(super) effects: Effects,
     /// Whether it notifies listeners.
     pub(super) notifies: bool,
@@ -265,13 +267,24 @@ impl Planned {
         };
         let needs_seed = plan.needs_seed();
         let writes = plan.writes();
-        Planned { plan, bytes, way, writes, catalog, needs_seed, effects, notifies }
+        let claims = plan.claims();
+        Planned { plan, bytes, way, writes, catalog, needs_seed, claims, effects, notifies }
     }
 
     /// The plan of a part of a COPY, whose rows go under the ids of `relation`.
     pub(super) fn part(insert: &Insert, relation: Relation, catalog: &Arc<Catalog>) -> Planned {
         assert!(matches!(insert.rows, InsertRows::Copied(..)), "only COPY has parts");
         Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }), catalog)
+    }
+
+    /// Whether it claims rows.
+    pub(super) fn claims_rows(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Whether it waits for rows that others have claimed, or fails.
+    pub(super) fn awaits_rows(&self) -> bool {
+        self.claims.iter().any(|claim| claim.wait != Wait::Skip)
     }
 
     /// Whether it reads rows of tables.
@@ -426,6 +439,12 @@ impl Statement {
     pub fn is_read(&self) -> bool {
         let planned = self.planned.as_ref();
         planned.is_some_and(|planned| matches!(planned.way, Way::Query | Way::Lookup))
+    }
+
+    /// Whether it waits for rows that others have claimed, or fails: it is no part of one call with
+    /// others.
+    pub(crate) fn awaits_rows(&self) -> bool {
+        self.planned.as_ref().is_some_and(Planned::awaits_rows)
     }
 
     /// Whether its answer is rows, of which a query may have some without columns.

@@ -1,6 +1,6 @@
 -- What psql's commands about the catalog print. Not here, as they differ: \l (the databases), \dx and
--- \dL (there are no extensions and no PL/pgSQL), \dF, sizes (which are not known), indexes that are
--- made for foreign keys, and unique indexes, which are constraints.
+-- \dL (there are no extensions and no PL/pgSQL), \dF, and sizes (which are not known).
+-- Comments are in comments.sql, indexes of foreign keys in hidden_indexes.sql.
 CREATE TABLE branch (id integer PRIMARY KEY, city varchar(40) NOT NULL DEFAULT 'here', UNIQUE (city));
 CREATE TABLE account (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

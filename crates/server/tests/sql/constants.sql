@@ -2,6 +2,6 @@
 SELECT getdatabaseencoding(), pg_client_encoding(), current_schema(), current_user, session_user;
 SELECT pg_is_in_recovery(), pg_my_temp_schema(), pg_is_other_temp_schema(1);
 SELECT has_table_privilege('pg_class', 'select'), has_schema_privilege('public', 'usage'), has_schema_privilege('nvcaracal', 'public', 'usage'), has_database_privilege('postgres', 'connect'), has_column_privilege('pg_class', 'relname', 'select'), pg_has_role('nvcaracal', 'usage');
-SELECT obj_description(1, 'pg_class'), col_description(1, 1), shobj_description(0, 'pg_database'), obj_description(1);
+-- Comments are in comments.sql.
 SELECT has_table_privilege('pg_class');
 SELECT current_schema(1);

@@ -26,3 +26,12 @@ SELECT interval '9223372036854775807 us';
 CREATE TABLE of_values AS VALUES ('a'::varchar(3), 1.5::numeric(4, 1)), ('bcdef'::varchar(5), 2.25::numeric(4, 2));
 INSERT INTO of_values VALUES ('longer than that', 1.125);
 SELECT * FROM of_values;
+-- NOT binds weaker than IS and comparisons.
+SELECT NOT EXISTS (SELECT 1) IS NULL, NOT EXISTS (SELECT 1) ISNULL, NOT EXISTS (SELECT 1) IS NOT NULL, NOT EXISTS (SELECT 1 WHERE false) <= true, NOT EXISTS (SELECT 1) IS DISTINCT FROM NULL;
+SELECT a ISNULL ISNULL, a ISNULL FROM (VALUES (1), (NULL)) v(a);
+-- NULLs in a list are not looked at for each row.
+CREATE TABLE with_nulls (id int PRIMARY KEY, a int);
+INSERT INTO with_nulls SELECT i, CASE WHEN i <= 2000 THEN i END FROM generate_series(1, 3000) i;
+DELETE FROM with_nulls WHERE id + 5000 NOT IN (SELECT a FROM with_nulls) OR id + 5000 IN (SELECT a FROM with_nulls);
+SELECT count(*), count(*) FILTER (WHERE (id + 5000 IN (SELECT a FROM with_nulls)) IS NULL), count(*) FILTER (WHERE (id, 1) IN (SELECT a, 1 FROM with_nulls WHERE id < 10)), count(*) FILTER (WHERE ((id, 2) IN (SELECT a, 2 FROM with_nulls WHERE id > 1999)) IS NULL), count(*) FILTER (WHERE ((id, 2) IN (SELECT a, 1 FROM with_nulls WHERE id > 1999)) IS NULL) FROM with_nulls WHERE id % 100 = 1;
+DROP TABLE with_nulls;

@@ -43,6 +43,8 @@ SELECT * FROM copied ORDER BY id;
 DELETE FROM copied USING rich WHERE rich.id = copied.id AND rich.balance > 10;
 SELECT * FROM copied ORDER BY id;
 CREATE VIEW rich AS SELECT 1;
+CREATE VIEW rich AS SELECT nothing FROM account;
+CREATE VIEW rich (a, b) AS SELECT 1;
 CREATE VIEW account AS SELECT 1;
 CREATE OR REPLACE VIEW account AS SELECT 1;
 CREATE OR REPLACE VIEW rich AS SELECT id FROM account;

@@ -7,6 +7,7 @@ mod script;
 mod session;
 
 mod blocks;
+mod claims;
 mod client;
 mod copy;
 mod copy_in_blocks;

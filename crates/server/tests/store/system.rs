@@ -76,3 +76,33 @@ fn a_block_that_writes_reads_the_catalog_or_tables() {
     client.commit().unwrap();
     assert_eq!(client.value(both), "0");
 }
+
+#[test]
+fn names_may_have_their_database_before_them() {
+    let mut client = Client::new(&memory());
+    for statement in [
+        "CREATE TABLE nvcaracal.public.own (a serial PRIMARY KEY, b int)",
+        "INSERT INTO \"nvcaracal\".\"public\".\"own\" (b) VALUES (2)",
+        "UPDATE nvcaracal.public.own SET b = nvcaracal.public.own.b + 1",
+        "CREATE INDEX own_b ON nvcaracal.public.own (b)",
+        "ALTER TABLE nvcaracal.public.own ADD CHECK (b > 0)",
+        "COMMENT ON TABLE nvcaracal.public.own IS 'x'",
+        "COMMENT ON COLUMN nvcaracal.public.own.b IS 'y'",
+        "COMMENT ON DATABASE nvcaracal IS 'z'",
+    ] {
+        client.run(statement).unwrap();
+    }
+    assert_eq!(client.value("SELECT nvcaracal.public.own.b FROM nvcaracal.public.own"), "3");
+    assert_eq!(client.value("SELECT nextval('nvcaracal.public.own_a_seq')"), "2");
+    let comments = "SELECT obj_description('nvcaracal.public.own'::regclass, 'pg_class') || \
+                    col_description('own'::regclass, 2) || \
+                    shobj_description(5, 'pg_database')";
+    assert_eq!(client.value(comments), "xyz");
+    assert_eq!(client.value("SELECT count(*) FROM nvcaracal.pg_catalog.pg_shdescription"), "1");
+    for name in ["other.public.own", "nvcaracal.other.own"] {
+        let refused = code(client.run(&format!("SELECT * FROM {name}")));
+        assert!(["0A000", "42P01"].contains(&refused.as_str()), "{name}: {refused}");
+    }
+    client.run("COMMENT ON DATABASE nvcaracal IS NULL").unwrap();
+    assert_eq!(client.value("SELECT count(*) FROM pg_shdescription"), "0");
+}

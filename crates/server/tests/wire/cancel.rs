@@ -118,6 +118,48 @@ fn a_cancel_request_of_an_idle_session_is_ignored() {
     }
 }
 
+/// As in PostgreSQL: nothing runs yet that it could end.
+#[test]
+fn a_cancel_request_within_a_message_is_ignored() {
+    let server = Server::start();
+    let (mut client, key) = server.keyed_client();
+    fill(&mut client);
+    const COUNT: &str = "SELECT count(*) FROM a";
+    for message in [query(COUNT), [run(COUNT), sync()].concat()] {
+        let first = 1 + u32::from_be_bytes(message[1..5].try_into().unwrap()) as usize;
+        for at in 1..first {
+            client.send(&message[..at]);
+            server.cancel(&key);
+            client.send(&message[at..]);
+            let said = client.answers();
+            assert!(said.contains(&"row 1000".to_owned()), "cut at {at}: {said:?}");
+        }
+    }
+}
+
+/// Whatever runs when it comes: reads, writes that cannot be ended, or statements between them.
+#[test]
+fn a_cancel_request_ends_one_message_at_most() {
+    const TEXTS: usize = 12;
+    let server = Server::start();
+    let (mut client, key) = server.keyed_client();
+    fill(&mut client);
+    client.query("CREATE TABLE b (id int PRIMARY KEY, n int)");
+    client.query("INSERT INTO b SELECT id, 0 FROM a");
+    let text = "UPDATE b SET n = n + 1; SELECT count(*) FROM a x, a y WHERE x.id + y.id < 0; \
+                UPDATE b SET n = n + 1 WHERE id = 7";
+    let messages = [query(text), [run("UPDATE b SET n = n + 1"), sync()].concat()];
+    for round in 0..24_u64 {
+        let sent: Vec<_> = (0..TEXTS).flat_map(|text| messages[text % 2].clone()).collect();
+        client.send(&sent);
+        std::thread::sleep(Duration::from_micros(round * 4_000));
+        server.cancel(&key);
+        let answers = (0..TEXTS).map(|_| client.answers());
+        let ended = answers.filter(|said| said.contains(&"error 57014".to_owned())).count();
+        assert!(ended <= 1, "round {round}: {ended} messages were ended");
+    }
+}
+
 /// What a client has sent in one go: the statement that runs is ended, the others run.
 #[test]
 fn a_cancel_request_ends_one_statement_of_a_pipeline() {

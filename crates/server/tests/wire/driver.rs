@@ -113,6 +113,41 @@ async fn statements_have_types_and_errors_have_codes() {
     assert_eq!(check.code(), Some(&SqlState::CHECK_VIOLATION));
 }
 
+/// What errors say of the objects that they are about.
+#[tokio::test]
+async fn errors_name_the_table_the_column_and_the_constraint() {
+    let server = Server::start();
+    let client = connect(&server).await;
+    let made = "CREATE TABLE p (id int PRIMARY KEY, n int UNIQUE, CONSTRAINT few CHECK (n < 9));
+        CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p, t text);
+        INSERT INTO p VALUES (1, 1);
+        INSERT INTO c VALUES (1, 1, 'a'), (2, 1, 'a'), (3, NULL, NULL)";
+    client.batch_execute(made).await.unwrap();
+    for (text, code, table, column, constraint) in [
+        ("INSERT INTO p VALUES (NULL, 2)", "23502", Some("p"), Some("id"), None),
+        ("INSERT INTO p VALUES (1, 2)", "23505", Some("p"), None, Some("p_pkey")),
+        ("INSERT INTO p VALUES (2, 1)", "23505", Some("p"), None, Some("p_n_key")),
+        ("INSERT INTO p VALUES (2, 9)", "23514", Some("p"), None, Some("few")),
+        ("INSERT INTO c VALUES (4, 2)", "23503", Some("c"), None, Some("c_p_fkey")),
+        ("DELETE FROM p", "23503", Some("c"), None, Some("c_p_fkey")),
+        ("ALTER TABLE c ALTER p SET NOT NULL", "23502", Some("c"), Some("p"), None),
+        ("ALTER TABLE c ADD CONSTRAINT no CHECK (id > 1)", "23514", Some("c"), None, Some("no")),
+        ("CREATE UNIQUE INDEX one ON c (t)", "23505", Some("c"), None, Some("one")),
+        ("ALTER TABLE c ADD CONSTRAINT one UNIQUE (p)", "23505", Some("c"), None, Some("one")),
+        ("INSERT INTO c VALUES ('x')", "22P02", None, None, None),
+        ("SELECT nothing FROM c", "42703", None, None, None),
+    ] {
+        let error = client.simple_query(text).await.expect_err(text);
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), code, "{text}");
+        assert_eq!(error.schema(), table.map(|_| "public"), "{text}");
+        assert_eq!(error.table(), table, "{text}");
+        assert_eq!(error.column(), column, "{text}");
+        assert_eq!(error.constraint(), constraint, "{text}");
+        assert_eq!(error.datatype(), None, "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_pipeline_keeps_its_order() {
     let server = Server::start();

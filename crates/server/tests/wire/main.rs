@@ -7,6 +7,7 @@ mod beside;
 mod blocks;
 mod cancel;
 mod checkpoint;
+mod claims;
 mod copy;
 mod cursors;
 mod depth;

@@ -5,6 +5,9 @@ use super::coerce::Bound;
 use super::kinds::Willing;
 use super::order::direction;
 use super::scope::AMONG_COLUMNS;
+use super::statistics::{
+    arguments_wanted, check_order, is_of_order, statistic_named, statistic_types,
+};
 use crate::ir::{Aggregate, AggregateKind, Direction, Kind, Op, OrderedKind};
 use sqlparser::ast::{Expr, Function as Call, OrderByExpr};
 use values::{Error, Result, SqlState, Type};
@@ -16,6 +19,8 @@ pub(super) struct Written<'a> {
     pub(super) distinct: bool,
     /// ORDER BY among the arguments.
     pub(super) order: &'a [OrderByExpr],
+    /// ORDER BY of WITHIN GROUP.
+    pub(super) within: &'a [OrderByExpr],
     pub(super) filter: Option<&'a Expr>,
 }
 
@@ -145,7 +150,10 @@ impl Binder<'_> {
     ) -> Result<BoundAggregate> {
         let bound = self.aggregate_arguments(kind, written, function)?;
         let types: Vec<Option<Type>> = bound.own.iter().map(Bound::ty).collect();
-        let (raw, result) = aggregate_types(&bound.kind, types.first().copied().flatten())?;
+        let (raw, result) = match statistic_types(&bound.kind, &types) {
+            Some(found) => found,
+            None => aggregate_types(&bound.kind, types.first().copied().flatten())?,
+        };
         let Arguments { kind, own, order, filter } = bound;
         let (kind, order) = ordered(kind, &own, order, written.distinct);
         let arguments = own.into_iter().chain(order).map(Bound::expression).collect();
@@ -164,17 +172,24 @@ impl Binder<'_> {
         function: &Call,
     ) -> Result<Arguments> {
         use AggregateKind::{
-            BoolAnd, BoolOr, Count, CountRows, JsonAggregate, JsonObjectAggregate, JsonObjectText,
-            JsonText, StringAggregate,
+            BitAnd, BitOr, BitXor, BoolAnd, BoolOr, Count, CountRows, JsonAggregate,
+            JsonObjectAggregate, JsonObjectText, JsonText, Statistic, StringAggregate,
         };
+        let name = function.name.to_string().to_ascii_lowercase();
+        check_order(&name, &kind, written)?;
         let wanted = match kind {
             StringAggregate | JsonObjectAggregate | JsonObjectText => 2,
-            _ => 1,
+            _ => arguments_wanted(&kind),
         };
         let counts_rows = kind == Count && written.star;
         if !counts_rows && (written.arguments.len() != wanted || written.star) {
             let message = format!("function {}() has other arguments", function.name);
             return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));
+        }
+        if is_of_order(&kind) {
+            let (own, order) = self.ordered_arguments(&kind, &name, written)?;
+            let filter = self.filter_of(written)?;
+            return Ok(Arguments { kind, own, order, filter });
         }
         let mut own = Vec::new();
         for (at, argument) in written.arguments.iter().enumerate() {
@@ -188,6 +203,9 @@ impl Binder<'_> {
                 JsonObjectAggregate | JsonObjectText if at == 0 => self.json_key(bound)?,
                 JsonAggregate | JsonObjectAggregate | JsonText | JsonObjectText => {
                     self.json_value(bound)?
+                }
+                Statistic(_) | BitAnd | BitOr | BitXor => {
+                    self.statistic_argument(&kind, &name, bound)?
                 }
                 _ => self.settle(bound)?,
             });
@@ -205,11 +223,12 @@ impl Binder<'_> {
             }
             order.push((bound, direction(each)?));
         }
-        let filter = match written.filter {
-            Some(filter) => Some(self.condition(filter, "FILTER")?),
-            None => None,
-        };
+        let filter = self.filter_of(written)?;
         Ok(Arguments { kind: if counts_rows { CountRows } else { kind }, own, order, filter })
+    }
+
+    fn filter_of(&mut self, written: &Written<'_>) -> Result<Option<Bound>> {
+        written.filter.map(|filter| self.condition(filter, "FILTER")).transpose()
     }
 }
 
@@ -231,6 +250,10 @@ fn ordered(
         AggregateKind::JsonObjectAggregate => OrderedKind::JsonObjectAggregate,
         AggregateKind::JsonText => OrderedKind::JsonText,
         AggregateKind::JsonObjectText => OrderedKind::JsonObjectText,
+        AggregateKind::Statistic(statistic) if is_float() => OrderedKind::Statistic(statistic),
+        AggregateKind::Interpolated => OrderedKind::Interpolated,
+        AggregateKind::Percentile => OrderedKind::Percentile,
+        AggregateKind::Mode => OrderedKind::Mode,
         kind => return (kind, Vec::new()),
     };
     if distinct {
@@ -262,7 +285,7 @@ pub(super) fn aggregate_named(name: &str) -> Option<AggregateKind> {
         "json_object_agg" => AggregateKind::JsonObjectText,
         "jsonb_agg" => AggregateKind::JsonAggregate,
         "jsonb_object_agg" => AggregateKind::JsonObjectAggregate,
-        _ => return None,
+        _ => return statistic_named(name),
     })
 }
 
@@ -299,12 +322,12 @@ fn aggregate_types(kind: &AggregateKind, argument: Option<Type>) -> Result<(Type
         AggregateKind::StringAggregate => both(Type::Text),
         AggregateKind::JsonAggregate | AggregateKind::JsonObjectAggregate => both(Type::Jsonb),
         AggregateKind::JsonText | AggregateKind::JsonObjectText => both(Type::Json),
-        // Only what the binder begins with is asked for.
-        AggregateKind::Ordered(..) => Err(refused("an ordered aggregate")),
         AggregateKind::ArrayAggregate => {
             let ty = own.array().ok_or_else(|| refused("array_agg"))?;
             // Of NULLs only, the interpreter makes an array of text.
             Ok((Type::Text.array().unwrap_or(ty), ty))
         }
+        // Only what the binder begins with, and no statistic, is asked for.
+        _ => Err(refused("an ordered aggregate")),
     }
 }

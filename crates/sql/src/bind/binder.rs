@@ -9,11 +9,12 @@ use crate::catalog::{Catalog, Table};
 use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Main, Op, Query, QueryNumber};
 use crate::memory::Grant;
 use crate::parse::Lines;
-use crate::system::SessionValues;
+use crate::system::{NAME, SessionValues};
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
     Spanned,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Error, Position, Result, SqlState, Type, Zone};
 
@@ -58,6 +59,8 @@ pub(crate) struct Binder<'a> {
     pub(super) uses_zone: bool,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(super) expressions: &'a [Expr],
+    /// The queries of WITH that were named.
+    pub(super) of_with: BTreeSet<QueryNumber>,
     /// The command that locks rows, if one does.
     pub(super) locking: Option<&'static str>,
     /// The memory of constants, if it is counted.
@@ -203,14 +206,12 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     match &name.0[..] {
         [own] => part(own),
         [schema, own] if part(schema)? == "public" => part(own),
-        [database, schema, own]
-            if part(database)? == crate::system::NAME && part(schema)? == "public" =>
-        {
+        [database, schema, own] if part(database)? == NAME && part(schema)? == "public" => {
             part(own)
         }
-        [database, _, _] if part(database)? != crate::system::NAME => {
-            let message = format!("cross-database references are not implemented: \"{name}\"");
-            Err(Error::unsupported(message, ""))
+        [database, _, _] if part(database)? != NAME => {
+            let message = format!("cross-database references are not implemented: {name}");
+            Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message))
         }
         _ => Err(Error::new(
             SqlState::UNDEFINED_TABLE,
@@ -259,6 +260,7 @@ impl<'a> Binder<'a> {
             is_whole: false,
             uses_zone: false,
             expressions: &[],
+            of_with: BTreeSet::new(),
             locking: None,
             grant: None,
             has_no_parameters: false,
@@ -350,6 +352,14 @@ impl<'a> Binder<'a> {
     /// The expression of a column as a table's column takes it.
     pub(crate) fn bind_for(&mut self, expr: &Expr, kind: Kind) -> Result<Bound> {
         self.no_queries = Some("DEFAULT expression");
+        let bound = self.expression(expr)?;
+        let position = self.position(expr);
+        self.assign(bound, kind, Willing::Assignment).map_err(|error| error.at(position))
+    }
+
+    /// The value of a generated column.
+    pub(crate) fn generation(&mut self, expr: &Expr, kind: Kind) -> Result<Bound> {
+        self.no_queries = Some("column generation expression");
         let bound = self.expression(expr)?;
         let position = self.position(expr);
         self.assign(bound, kind, Willing::Assignment).map_err(|error| error.at(position))

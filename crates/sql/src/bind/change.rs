@@ -119,7 +119,12 @@ impl Binder<'_> {
                 let position = self.position(expr);
                 let bound = self.expression(expr)?;
                 let bound = self.stated(tree, table, *target, bound);
-                row[usize::from(*target)] = bound.map_err(|error| error.at(position))?.expression();
+                // PostgreSQL says no place of values for columns that take none.
+                let place = |error: Error| match error.state() {
+                    SqlState::GENERATED_ALWAYS => error,
+                    _ => error.at(position),
+                };
+                row[usize::from(*target)] = bound.map_err(place)?.expression();
             }
             assert_eq!(
                 row.len(),
@@ -164,6 +169,11 @@ impl Binder<'_> {
         bound: Bound,
     ) -> Result<Bound> {
         let column = &table.relation.columns[usize::from(target)];
+        if column.generated().is_some() {
+            let name = &column.name;
+            let message = format!("cannot insert a non-DEFAULT value into column \"{name}\"");
+            return Err(computed(message, name));
+        }
         let identity = table.columns[usize::from(target)].identity;
         match tree.overriding {
             Some(InsertOverriding::User) if identity.is_some() => {
@@ -316,6 +326,10 @@ impl Binder<'_> {
             let column = &table.relation.columns[usize::from(target)];
             let default = is_default(&assignment.value);
             let always = table.columns[usize::from(target)].identity == Some(Identity::Always);
+            if column.generated().is_some() && !default {
+                let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+                return Err(computed(message, &column.name));
+            }
             if always && !default {
                 let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
                 return Err(generated(message, &column.name));
@@ -430,6 +444,12 @@ fn generated(message: String, column: &str) -> Error {
     Error::new(SqlState::GENERATED_ALWAYS, message).with_detail(format!(
         "Column \"{column}\" is an identity column defined as GENERATED ALWAYS."
     ))
+}
+
+/// The error of a value for a generated column.
+fn computed(message: String, column: &str) -> Error {
+    Error::new(SqlState::GENERATED_ALWAYS, message)
+        .with_detail(format!("Column \"{column}\" is a generated column."))
 }
 
 fn named_arbiter(name: &ObjectName, table: &Table) -> Result<Option<u16>> {

@@ -9,6 +9,7 @@ use super::known::{Comparison, Known};
 use super::members::{Fixed, Membership, RowRange};
 use super::operators::{comparison, joined};
 use super::shape::{has_column, is_of_row, turned};
+use super::symmetric::has_mark;
 use crate::ir::{ColumnNumber, Expression, Function, Op, QueryNumber, Relation, Source};
 use sqlparser::ast::{BinaryOperator, Expr, InTarget};
 use values::{Result, Type};
@@ -50,7 +51,7 @@ impl Binder<'_> {
                 let both = self.comparable(left, op, right).map_err(|error| error.at(position))?;
                 return Ok(self.compared(function, both));
             }
-            Expr::Between { expr: value, negated: false, low, high } => {
+            Expr::Between { expr: value, negated: false, low, high } if !has_mark(low) => {
                 let bound = self.condition(expr, self.clause)?;
                 for (limit, function, op) in [
                     (low, Function::GreaterEqual, BinaryOperator::GtEq),
@@ -132,7 +133,7 @@ impl Binder<'_> {
     /// and no query is computed in the whole row.
     pub(super) fn is_movable(&self, code: &[Op]) -> bool {
         !code.iter().any(|op| match op {
-            Op::Next(_) | Op::Random(_) => true,
+            Op::Next(_) | Op::Random(_) | Op::Unclaimed(_) | Op::Claim(_) => true,
             op if op.has_effect() => true,
             Op::Query(_, number) => self.queries[usize::from(*number)].is_correlated,
             _ => false,

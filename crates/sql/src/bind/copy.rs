@@ -71,7 +71,19 @@ impl Binder<'_> {
         let table = WrittenTable::plain(table);
         let names: Vec<ObjectName> =
             columns.iter().map(|column| ObjectName::from(vec![column.clone()])).collect();
-        let targets = self.targets(&table, &names).map_err(placeless)?;
+        let mut targets = self.targets(&table, &names).map_err(placeless)?;
+        let generated = |target: &ColumnNumber| {
+            table.table.relation.columns[usize::from(*target)].generated().is_some()
+        };
+        match targets.iter().find(|target| generated(target)) {
+            Some(target) if !names.is_empty() => {
+                let name = &table.table.relation.columns[usize::from(*target)].name;
+                let message = format!("column \"{name}\" is a generated column");
+                return Err(Error::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+                    .with_detail("Generated columns cannot be used in COPY."));
+            }
+            _ => targets.retain(|target| !generated(target)),
+        }
         Ok(CopiedTable { relation: table.table.relation.clone(), targets })
     }
 

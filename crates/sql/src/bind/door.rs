@@ -46,8 +46,8 @@ pub(super) fn check_query(query: &Query) -> Result<()> {
     {
         return Err(syntax("multiple LIMIT clauses not allowed"));
     }
-    if let Some(Fetch { with_ties, percent, quantity: _ }) = fetch {
-        refuse(&[(*with_ties, "FETCH WITH TIES"), (*percent, "FETCH PERCENT")])?;
+    if let Some(Fetch { with_ties: _, percent, quantity: _ }) = fetch {
+        refuse(&[(*percent, "FETCH PERCENT")])?;
     }
     refuse(&[
         (interpolates, "INTERPOLATE"),
@@ -222,13 +222,20 @@ pub(super) fn check_factor(factor: &TableFactor) -> Result<()> {
     }
 }
 
+/// Checks a call that is none of an aggregate.
 pub(crate) fn check_call(call: &Function) -> Result<()> {
+    check_any_call(call)?;
+    refuse(&[(!call.within_group.is_empty(), "WITHIN GROUP")])
+}
+
+/// Checks a call that may be one of an aggregate.
+pub(super) fn check_any_call(call: &Function) -> Result<()> {
     let Function {
         name: _,
         uses_odbc_syntax,
         parameters,
         args: _,
-        within_group,
+        within_group: _,
         filter: _,
         null_treatment,
         over: _,
@@ -236,7 +243,6 @@ pub(crate) fn check_call(call: &Function) -> Result<()> {
     refuse(&[
         (*uses_odbc_syntax, "this form of a call"),
         (!matches!(parameters, FunctionArguments::None), "a call with parameters"),
-        (!within_group.is_empty(), "WITHIN GROUP"),
         (null_treatment.is_some(), "IGNORE NULLS or RESPECT NULLS"),
     ])
 }

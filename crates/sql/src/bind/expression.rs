@@ -1,10 +1,12 @@
 //! Expressions.
 
-use super::binder::{Binder, Level, name_of};
+use super::binder::{Binder, Level, name_of, row_parts};
 use super::coerce::{Bound, Form};
 use super::kinds::{Quantifier, Willing, chosen, common, kind_of, kind_of_interval};
 use super::scope::{Resolved, hidden, missing};
+use super::symmetric::without_mark;
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
+use crate::system::NAME;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, InTarget, Query,
     Subscript, UnaryOperator, Value as Literal,
@@ -45,9 +47,9 @@ impl Binder<'_> {
             Expr::Identifier(ident) => self.column(None, ident),
             Expr::CompoundIdentifier(parts) => match &parts[..] {
                 [table, column] => self.column(Some(table), column),
-                [schema, table, column]
-                    if ["public", "pg_catalog", "information_schema"]
-                        .contains(&name_of(schema).as_str()) =>
+                [schema, table, column] if is_schema(schema) => self.column(Some(table), column),
+                [database, schema, table, column]
+                    if name_of(database) == NAME && is_schema(schema) =>
                 {
                     self.column(Some(table), column)
                 }
@@ -88,6 +90,9 @@ impl Binder<'_> {
             }
             Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
                 self.like(Function::ILike, [expr, pattern], escape_char.as_deref(), *negated)
+            }
+            Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+                self.similar(expr, pattern, escape_char.as_deref(), *negated)
             }
             Expr::Array(array) => self.array(&array.elem),
             Expr::Collate { expr, collation } => {
@@ -137,7 +142,7 @@ impl Binder<'_> {
         }
         let (Some(element), [AccessExpr::Subscript(Subscript::Index { index })]) = (element, chain)
         else {
-            return Err(unsupported(root));
+            return self.array_part(root, array, chain);
         };
         let index = self.expression(index)?;
         let index = self.coerce(index, Type::Int4, Willing::Assignment)?;
@@ -213,6 +218,9 @@ impl Binder<'_> {
         let table = table.map(name_of);
         let table = table.as_deref();
         let found = self.scope.resolve(table, &name).map_err(|error| error.at(position))?;
+        // The name of a function in FROM means its value.
+        let whole = || self.scope.resolve(Some(name.as_str()), &name).ok().flatten();
+        let found = found.or_else(|| table.is_none().then(whole).flatten());
         if let Some(found) = found {
             return self.own_column(found, position);
         }
@@ -322,6 +330,9 @@ impl Binder<'_> {
     }
 
     fn is(&mut self, function: Function, expr: &Expr, negated: bool) -> Result<Bound> {
+        if let (Function::IsNull | Function::IsNotNull, Some(parts)) = (function, row_parts(expr)) {
+            return self.all_are(function, &parts);
+        }
         let mut bound = self.expression(expr)?;
         if matches!(function, Function::IsTrue | Function::IsFalse) {
             bound = self.coerce(bound, Type::Bool, Willing::Implicit)?;
@@ -356,6 +367,9 @@ impl Binder<'_> {
     }
 
     fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound> {
+        if let Some(low) = without_mark(low) {
+            return self.between_both(expr, negated, &low, high);
+        }
         let value = self.expression(expr)?;
         let low = self.expression(low)?;
         let both = self.comparable(value.clone(), &BinaryOperator::GtEq, low)?;
@@ -372,6 +386,35 @@ impl Binder<'_> {
         Ok(negate_if(negated, call(Function::And, vec![above, below], Type::Bool)))
     }
 
+    /// BETWEEN SYMMETRIC: in one order of the bounds or the other. Each part is bound once, but for
+    /// a parameter, which has the type of the first comparison.
+    fn between_both(
+        &mut self,
+        expr: &Expr,
+        negated: bool,
+        low: &Expr,
+        high: &Expr,
+    ) -> Result<Bound> {
+        let mut value = self.expression(expr)?;
+        let bounds = [self.expression(low)?, self.expression(high)?];
+        let mut within = Vec::with_capacity(2);
+        for order in [[0, 1], [1, 0]] {
+            let mut both = Vec::with_capacity(2);
+            for (at, (op, function)) in order.into_iter().zip([
+                (BinaryOperator::GtEq, Function::GreaterEqual),
+                (BinaryOperator::LtEq, Function::LessEqual),
+            ]) {
+                let pair = self.comparable(value.clone(), &op, bounds[at].clone())?;
+                both.push(call(function, pair, Type::Bool));
+                if matches!(value.form, Form::Parameter(_)) {
+                    value = self.expression(expr)?;
+                }
+            }
+            within.push(call(Function::And, both, Type::Bool));
+        }
+        Ok(negate_if(negated, call(Function::Or, within, Type::Bool)))
+    }
+
     fn array(&mut self, items: &[Expr]) -> Result<Bound> {
         let bound = items.iter().map(|item| self.expression(item)).collect::<Result<Vec<_>>>()?;
         if bound.is_empty() {
@@ -383,9 +426,10 @@ impl Binder<'_> {
         }
         let (items, kind) = self.of_one_kind(bound, "ARRAY")?;
         let element = kind.ty;
-        let ty = element.array().ok_or_else(|| {
-            Error::unsupported("ARRAY of arrays", "Write the array as text: '{{1,2},{3,4}}'.")
-        })?;
+        let Some(ty) = element.array() else {
+            let nested = self.nested_array(items, element);
+            return Ok(Bound { kind: Some(kind), ..nested });
+        };
         let like = match element.enum_type() {
             None => Bound::constant(Datum::Int4(i32::from(element.code())), Type::Int4),
             Some(_) => Bound::constant(Datum::Array(Box::new(Array::new(element, vec![])?)), ty),
@@ -552,6 +596,11 @@ pub(super) fn no_operator(shown: &str) -> Error {
         "No operator matches the given name and argument types. You might need to add explicit \
          type casts.",
     )
+}
+
+/// Whether a name is that of a schema.
+fn is_schema(ident: &Ident) -> bool {
+    ["public", "pg_catalog", "information_schema"].contains(&name_of(ident).as_str())
 }
 
 pub(super) fn unsupported(expr: &Expr) -> Error {

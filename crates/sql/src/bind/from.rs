@@ -6,7 +6,9 @@ use super::door::{check_factor, check_join};
 use super::items::{Bounded, Filtered, Untyped, identity};
 use super::joins::Joined;
 use super::kinds::common;
+use super::records::records_of;
 use super::scope::{Mark, Resolved, visible_columns};
+use super::without_brackets::is_function_name;
 use crate::catalog::Table;
 use crate::ir::{Expression, Function, Input, JoinKind, Kind, Op, QueryNumber, Relation, Select};
 use sqlparser::ast::{
@@ -155,8 +157,16 @@ impl Binder<'_> {
         may_lack: bool,
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
+        if let Some(records) = records_of(factor)? {
+            let bound = self.lateral(&records.query)?;
+            let derived = Derived { bound, kind, is_lateral: true, may_lack };
+            return self.derived_item(derived, "", Some(&records.alias), items);
+        }
         check_factor(factor)?;
         match factor {
+            TableFactor::Table { name, args: None, .. } if is_function_name(name) => {
+                self.function_item(factor, kind, items)
+            }
             TableFactor::Table { name, alias, args: None, .. } => {
                 self.table_item(name, alias.as_ref(), kind, may_lack, items)
             }
@@ -189,6 +199,7 @@ impl Binder<'_> {
         if let Some(named) = self.named_query(name) {
             let own = named.name.clone();
             let (number, columns) = self.use_named(&named, name)?;
+            self.of_with.insert(number);
             let width = columns.len();
             self.add_table(&own, alias, width, columns)?;
             let rows = FromRows::Query(number);

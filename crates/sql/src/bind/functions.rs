@@ -1,11 +1,11 @@
 //! Functions and aggregates by their names.
 
 use super::aggregates::{Written, aggregate_named};
-use super::binder::Binder;
-use super::coerce::Bound;
-use super::door::check_call;
-use super::expression::{call, negate_if, no_operator, unsupported, word};
-use super::kinds::{Willing, check_compares, compared};
+use super::binder::{Binder, name_of};
+use super::coerce::{Bound, Form};
+use super::door::check_any_call;
+use super::expression::{call, unsupported, word};
+use super::kinds::Willing;
 use super::window_list::is_window_function;
 use crate::ir::{Function, Kind, Op, Value};
 use sqlparser::ast::{
@@ -13,6 +13,7 @@ use sqlparser::ast::{
     FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
     TrimWhereField,
 };
+use std::sync::LazyLock;
 use values::time::Field;
 use values::{Datum, Error, Numeric, Result, SqlState, Type};
 
@@ -47,7 +48,10 @@ impl Binder<'_> {
             }
             Expr::Position { expr, r#in } => {
                 let all = vec![self.expression(r#in)?, self.expression(expr)?];
-                self.typed(Function::Position, all, &[Type::Text, Type::Text], Type::Int4)
+                match self.bytes_function("position", &all)? {
+                    Some(found) => Ok(found),
+                    None => self.typed(Function::Position, all, &[Type::Text; 2], Type::Int4),
+                }
             }
             Expr::Substring { expr, substring_from, substring_for, .. } => {
                 let mut all = vec![self.expression(expr)?];
@@ -58,8 +62,7 @@ impl Binder<'_> {
                 if let Some(length) = substring_for {
                     all.push(self.expression(length)?);
                 }
-                let types = [Type::Text, Type::Int4, Type::Int4];
-                self.typed(Function::Substring, all, &types, Type::Text)
+                self.substring(all)
             }
             Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
                 self.overlay([expr, overlay_what, overlay_from].into_iter().chain(overlay_for))
@@ -93,41 +96,48 @@ impl Binder<'_> {
                 let at = self.coerce(at, own, Willing::Implicit)?;
                 Ok(call(Function::AtTimeZone, vec![zone, at], result))
             }
-            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
-                self.equal_any(left, right)
+            Expr::AnyOp { left, compare_op, right, .. } => {
+                self.compared_items(left, compare_op, right, true)
             }
-            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
-                Ok(negate_if(true, self.equal_any(left, right)?))
+            Expr::AllOp { left, compare_op, right } => {
+                self.compared_items(left, compare_op, right, false)
             }
             _ => Err(unsupported(expr)),
         }
     }
 
-    fn overlay<'e>(&mut self, parts: impl Iterator<Item = &'e Box<Expr>>) -> Result<Bound> {
-        let all = parts.map(|part| self.expression(part)).collect::<Result<Vec<_>>>()?;
-        let types = [Type::Text, Type::Text, Type::Int4, Type::Int4];
-        self.typed(Function::Overlay, all, &types, Type::Text)
+    /// A part of text or bytes, from a place or by a regular expression.
+    fn substring(&mut self, mut all: Vec<Bound>) -> Result<Bound> {
+        if let Some(found) = self.bytes_function("substring", &all)? {
+            return Ok(found);
+        }
+        let is_pattern = |bound: &Bound| match bound.form {
+            Form::Literal(_) => true,
+            _ => bound.ty().is_some_and(Type::is_text),
+        };
+        match &all[..] {
+            [_, from] if is_pattern(from) => {
+                let from = all.swap_remove(1);
+                self.part_of_pattern(all.swap_remove(0), from)
+            }
+            [_, from, _] if is_pattern(from) && from.ty().is_some() => {
+                let message = "substring of a pattern with an escape is not supported";
+                Err(Error::unsupported(message, "Use substring(text FROM pattern)."))
+            }
+            _ => {
+                let types = [Type::Text, Type::Int4, Type::Int4];
+                self.typed(Function::Substring, all, &types, Type::Text)
+            }
+        }
     }
 
-    /// `left = ANY (right)`: both sides become of the type in which a value of the left one and an
-    /// item of the right one are compared, so that neither is rounded.
-    fn equal_any(&mut self, left: &Expr, right: &Expr) -> Result<Bound> {
-        let (left, right) = (self.expression(left)?, self.expression(right)?);
-        let no_array = || {
-            let message = "op ANY/ALL (array) requires array on right side";
-            Error::new(SqlState::WRONG_OBJECT, message)
-        };
-        let items = right.ty().map(|ty| ty.element().ok_or_else(no_array)).transpose()?;
-        let ty = match (left.ty(), items) {
-            (Some(own), Some(items)) => compared(own, items)
-                .ok_or_else(|| no_operator(&format!("{} = {}", own.name(), items.name())))?,
-            (own, items) => own.or(items).unwrap_or(Type::Text),
-        };
-        check_compares(Some(ty), "equality")?;
-        let array = ty.array().ok_or_else(no_array)?;
-        let left = self.coerce(left, ty, Willing::Implicit)?;
-        let right = self.coerce(right, array, Willing::Explicit)?;
-        Ok(call(Function::EqualAny, vec![left, right], Type::Bool))
+    fn overlay<'e>(&mut self, parts: impl Iterator<Item = &'e Box<Expr>>) -> Result<Bound> {
+        let all = parts.map(|part| self.expression(part)).collect::<Result<Vec<_>>>()?;
+        if let Some(found) = self.bytes_function("overlay", &all)? {
+            return Ok(found);
+        }
+        let types = [Type::Text, Type::Text, Type::Int4, Type::Int4];
+        self.typed(Function::Overlay, all, &types, Type::Text)
     }
 
     pub(super) fn extract(&mut self, field: &str, value: Bound) -> Result<Bound> {
@@ -186,7 +196,7 @@ impl Binder<'_> {
     fn function(&mut self, function: &Call) -> Result<Bound> {
         let name = super::binder::table_name(&function.name)
             .or_else(|error| catalog_name(&function.name).ok_or(error))?;
-        check_call(function)?;
+        check_any_call(function)?;
         if let FunctionArguments::Subquery(query) = &function.args
             && name == "array"
         {
@@ -196,12 +206,20 @@ impl Binder<'_> {
         if let Some(over) = &function.over {
             return self.window_call(&name, &written, function, over);
         }
+        if is_window_function(&name) && !written.within.is_empty() {
+            let message = format!("{name} WITHIN GROUP is not supported");
+            return Err(Error::unsupported(message, "Compute it over the rows and this one."));
+        }
         if is_window_function(&name) {
             let message = format!("window function {name} requires an OVER clause");
             return Err(Error::new(SqlState::WRONG_OBJECT, message));
         }
         if let Some(kind) = aggregate_named(&name) {
             return self.aggregate(kind, &written, function);
+        }
+        if !written.within.is_empty() {
+            let message = format!("function {name} does not exist with WITHIN GROUP");
+            return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));
         }
         if let Some(what) = written.only_of_aggregates() {
             let message = format!("{what} specified, but {name} is not an aggregate function");
@@ -234,7 +252,9 @@ impl Binder<'_> {
     pub(super) fn written<'f>(&self, function: &'f Call) -> Result<Written<'f>> {
         let filter = function.filter.as_deref();
         let (star, distinct) = (false, false);
-        let mut written = Written { arguments: Vec::new(), star, distinct, order: &[], filter };
+        let within = &function.within_group[..];
+        let arguments = Vec::new();
+        let mut written = Written { arguments, star, distinct, order: &[], within, filter };
         let list = match &function.args {
             FunctionArguments::None => return Ok(written),
             FunctionArguments::List(list) => list,
@@ -246,13 +266,27 @@ impl Binder<'_> {
             _ => return Err(Error::unsupported(format!("arguments of {}", function.name), "")),
         }
         written.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+        let mut named = Vec::new();
         for argument in &list.args {
             match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => written.arguments.push(expr),
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) if named.is_empty() => {
+                    written.arguments.push(expr);
+                }
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(_)) => {
+                    let message = "positional argument cannot follow named argument";
+                    return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+                }
                 FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => written.star = true,
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. }
+                | FunctionArg::ExprNamed {
+                    name: Expr::Identifier(name),
+                    arg: FunctionArgExpr::Expr(expr),
+                    ..
+                } => named.push((name_of(name), expr)),
                 _ => return Err(Error::unsupported("named arguments", "Give them by position.")),
             }
         }
+        with_named(&function.name.to_string(), &mut written.arguments, named)?;
         if written.star && (list.args.len() > 1 || has_more(list)) {
             let message = "syntax error at or near \"*\"";
             let detail = "no more than * can stand between the brackets";
@@ -306,13 +340,14 @@ impl Binder<'_> {
             ("reverse", 1) => self.typed(Function::Reverse, all, &texts, Text)?,
             ("replace", 3) => self.typed(Function::Replace, all, &texts, Text)?,
             ("strpos", 2) => self.typed(Function::Position, all, &texts, Int4)?,
-            ("substr" | "substring", 2 | 3) => {
+            ("substring", 2 | 3) => self.substring(all)?,
+            ("substr", 2 | 3) if all[0].ty() != Some(Type::Bytea) => {
                 self.typed(Function::Substring, all, &[Text, Int4, Int4], Text)?
             }
             ("left", 2) => self.typed(Function::Left, all, &[Text, Int4], Text)?,
             ("right", 2) => self.typed(Function::Right, all, &[Text, Int4], Text)?,
             ("repeat", 2) => self.typed(Function::Repeat, all, &[Text, Int4], Text)?,
-            ("btrim" | "ltrim" | "rtrim", 1 | 2) => {
+            ("btrim" | "ltrim" | "rtrim", 1 | 2) if all[0].ty() != Some(Type::Bytea) => {
                 let function = match name {
                     "ltrim" => Function::TrimLeft,
                     "rtrim" => Function::TrimRight,
@@ -386,6 +421,7 @@ impl Binder<'_> {
                 let value = all.swap_remove(0);
                 let ty = match value.ty() {
                     Some(ty @ (Type::Timestamp | Type::Interval)) => ty,
+                    Some(Type::Time) => Type::Interval,
                     _ => Type::Timestamptz,
                 };
                 let value = self.coerce(value, ty, Willing::Implicit)?;
@@ -445,7 +481,9 @@ impl Binder<'_> {
         let Expr::Identifier(ident) = expr else { return self.expression(expr) };
         let name = super::binder::name_of(ident);
         let columns = match self.scope.resolve(None, &name) {
-            Ok(None) => self.scope.all_of(&name).map(<[_]>::to_vec),
+            Ok(None) if !matches!(self.scope.resolve(Some(name.as_str()), &name), Ok(Some(_))) => {
+                self.scope.all_of(&name).map(<[_]>::to_vec)
+            }
             _ => None,
         };
         let Some(columns) = columns else { return self.expression(expr) };
@@ -504,13 +542,62 @@ impl Binder<'_> {
                 return Err(Error::unsupported("nextval of what is no literal", "Write the name."));
             }
         };
-        let own = name.strip_prefix("public.").unwrap_or(&name).trim_matches('"').to_owned();
-        let sequence = self.catalog.sequence(&own).ok_or_else(|| {
-            let message = format!("relation \"{own}\" does not exist");
-            Error::new(SqlState::UNDEFINED_TABLE, message).at(position)
-        })?;
+        let found = crate::ddl::find_sequence(self.catalog, &name);
+        let sequence = found.map_err(|error| error.at(position))?;
         Ok(Bound::new(crate::ddl::next_value(sequence), Kind::plain(Type::Int8)))
     }
+}
+
+/// The names of the parameters of functions that have some.
+const PARAMETERS: &[(&str, &[&str])] = &[
+    ("make_interval", &["years", "months", "weeks", "days", "hours", "mins", "secs"]),
+    ("make_date", &["year", "month", "day"]),
+    ("make_time", &["hour", "min", "sec"]),
+    ("make_timestamp", &["year", "month", "mday", "hour", "min", "sec"]),
+    ("make_timestamptz", &["year", "month", "mday", "hour", "min", "sec", "timezone"]),
+    ("jsonb_set", &["jsonb_in", "path", "replacement", "create_if_missing"]),
+    ("parse_ident", &["str", "strict"]),
+];
+
+/// The number that an argument is that is left out.
+static ZERO: LazyLock<Expr> =
+    LazyLock::new(|| Expr::value(sqlparser::ast::Value::Number("0".to_owned(), false)));
+
+/// Puts named arguments to their places. Those of `make_interval` that are missing are zero.
+fn with_named<'e>(
+    function: &str,
+    arguments: &mut Vec<&'e Expr>,
+    named: Vec<(String, &'e Expr)>,
+) -> Result<()> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    let function = function.to_ascii_lowercase();
+    let own = function.strip_prefix("pg_catalog.").unwrap_or(&function);
+    let Some((_, parameters)) = PARAMETERS.iter().find(|(name, _)| *name == own) else {
+        let message = format!("named arguments of {own}");
+        return Err(Error::unsupported(message, "Give them by position."));
+    };
+    let missing = || {
+        let message = format!("function {own} has other arguments");
+        Error::new(SqlState::UNDEFINED_FUNCTION, message)
+    };
+    let first = arguments.len();
+    let mut places: Vec<Option<&'e Expr>> = vec![None; parameters.len()];
+    for (name, expr) in named {
+        let at = parameters.iter().position(|parameter| *parameter == name);
+        let at = at.filter(|at| *at >= first).ok_or_else(missing)?;
+        if places[at].replace(expr).is_some() {
+            let message = format!("argument name \"{name}\" used more than once");
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+    }
+    let last = places.iter().rposition(Option::is_some).map_or(first, |at| at + 1);
+    for place in places.get(first..last).unwrap_or_default() {
+        let zero = (own == "make_interval").then(|| &*ZERO);
+        arguments.push(place.or(zero).ok_or_else(missing)?);
+    }
+    Ok(())
 }
 
 /// What makes `json`, or `jsonb`, by its name.

@@ -92,6 +92,7 @@ pub(super) fn part(catalog: &Catalog, main: Main) -> Result<Part> {
 
 /// The foreign keys that a write of a table may touch; the table is the first of theirs.
 fn touched<'a>(catalog: &'a Catalog, relation: &Relation, touch: &Touch) -> Result<Guard<'a>> {
+    let touch = &Touch { updates: relation.changed_by(&touch.updates), ..*touch };
     let name = &relation.name;
     let mut guard = Guard { catalog, relations: vec![relation.clone()], keys: Vec::new() };
     let mut cascades = Vec::new();

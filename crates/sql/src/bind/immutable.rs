@@ -1,7 +1,7 @@
 //! Whether an expression comes to the same for the same row at any time and in any session, by the
 //! rules of PostgreSQL: only such ones may be in indexes.
 
-use crate::ir::{Function, Kind, Op, Relation};
+use crate::ir::{Function, Kind, Op, Relation, TextFunction, TimeFunction};
 use std::collections::BTreeMap;
 use values::Type;
 
@@ -39,6 +39,7 @@ pub(super) fn is_immutable(code: &[Op], relation: &Relation) -> bool {
             Op::JumpIf(_, count) | Op::JumpIfNotNull(count) => {
                 entered.insert(target(count), types.clone());
             }
+            Op::Unclaimed(_) | Op::Claim(_) => return false,
             Op::JumpUnless(count) => {
                 types.pop();
                 entered.insert(target(count), types.clone());
@@ -94,7 +95,16 @@ fn is_call_immutable(function: Function, arguments: &[Option<Type>]) -> bool {
         | Function::JsonTextBuildObject
         | Function::JsonTextBuildArray
         | Function::JsonRow
-        | Function::EnumRange => false,
+        | Function::EnumRange
+        | Function::Pattern(_)
+        | Function::Time(TimeFunction::ToDate | TimeFunction::ToTimestamp)
+        | Function::Time(TimeFunction::MakeZoned)
+        | Function::Text(
+            TextFunction::Format | TextFunction::CountNulls | TextFunction::CountValues,
+        ) => false,
+        Function::Text(TextFunction::QuoteLiteral | TextFunction::QuoteNullable) => {
+            arguments.iter().all(|ty| ty.is_some_and(Type::is_text))
+        }
         Function::Equal
         | Function::NotEqual
         | Function::Less

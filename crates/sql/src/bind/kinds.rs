@@ -160,6 +160,9 @@ fn type_named(catalog: &Catalog, name: &ObjectName) -> Option<Type> {
     let (schema, name) = match &name.0[..] {
         [name] => (None, own(name)?),
         [schema, name] => (Some(own(schema)?), own(name)?),
+        [database, schema, name] if own(database)? == crate::system::NAME => {
+            (Some(own(schema)?), own(name)?)
+        }
         _ => return None,
     };
     let (known, made) = (|| crate::system::type_named(&name), || catalog.type_named(&name));

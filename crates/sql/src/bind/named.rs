@@ -7,12 +7,12 @@ use super::described::{Described, described};
 use super::expression::{call, word};
 use super::functions::is_field_of_date;
 use super::kinds::Willing;
-use crate::ir::{Function, Kind, Op, Random};
+use crate::ir::{Function, Kind, Op, Random, TimeFunction};
 use values::{Datum, Error, Result, Type};
 
 fn function_named(name: &str, count: usize) -> Option<Described<Function>> {
     use Function as F;
-    use Type::{Bool, Date, Float8, Int4, Jsonb, Numeric, Text, Timestamp, Timestamptz};
+    use Type::{Bool, Date, Float8, Int4, Interval, Jsonb, Numeric, Text, Timestamp, Timestamptz};
     match (name, count) {
         ("split_part", 3) => described(F::SplitPart, &[Text, Text, Int4], Text),
         ("lpad", 3) => described(F::PadLeft, &[Text, Int4, Text], Text),
@@ -29,6 +29,17 @@ fn function_named(name: &str, count: usize) -> Option<Described<Function>> {
         ("make_timestamp", 6) => {
             described(F::MakeTimestamp, &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamp)
         }
+        ("to_timestamp", 2) => {
+            described(F::Time(TimeFunction::ToTimestamp), &[Text, Text], Timestamptz)
+        }
+        ("to_date", 2) => described(F::Time(TimeFunction::ToDate), &[Text, Text], Date),
+        ("justify_days", 1) => described(F::Time(TimeFunction::JustifyDays), &[Interval], Interval),
+        ("justify_hours", 1) => {
+            described(F::Time(TimeFunction::JustifyHours), &[Interval], Interval)
+        }
+        ("justify_interval", 1) => {
+            described(F::Time(TimeFunction::JustifyInterval), &[Interval], Interval)
+        }
         ("to_timestamp", 1) => described(F::FromEpoch, &[Float8], Timestamptz),
         ("jsonb_typeof" | "json_typeof", 1) => described(F::JsonType, &[Jsonb], Text),
         ("jsonb_array_length" | "json_array_length", 1) => {
@@ -44,88 +55,17 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["hashtext", "hashtextextended"], "Compute a hash in the application."),
     (&["currval", "lastval"], "Use RETURNING."),
     (&["timeofday"], "Use now()::text."),
+    (&["setseed"], "Compute it in the application."),
     (
-        &[
-            "regexp_split_to_array",
-            "regexp_split_to_table",
-            "regexp_count",
-            "regexp_instr",
-            "regexp_like",
-            "regexp_substr",
-        ],
-        "Of regular expressions there are ~ and its kin, regexp_replace, regexp_match and \
-         regexp_matches, in queries.",
+        &["digest", "hmac", "crypt", "gen_salt", "gen_random_bytes"],
+        "There are md5, sha224, sha256, sha384 and sha512.",
     ),
     (
         &[
-            "exp",
-            "ln",
-            "log",
-            "log10",
-            "cbrt",
-            "sin",
-            "cos",
-            "tan",
-            "cot",
-            "asin",
-            "acos",
-            "atan",
-            "atan2",
-            "sinh",
-            "cosh",
-            "tanh",
-            "degrees",
-            "radians",
-            "gcd",
-            "lcm",
-            "factorial",
-            "width_bucket",
-            "setseed",
-        ],
-        "Compute it in the application.",
-    ),
-    (
-        &[
-            "md5",
-            "sha224",
-            "sha256",
-            "sha384",
-            "sha512",
-            "encode",
-            "decode",
-            "convert_from",
-            "convert_to",
-            "digest",
-            "crypt",
-            "gen_salt",
-            "gen_random_bytes",
-        ],
-        "Compute it in the application.",
-    ),
-    (
-        &[
-            "format",
-            "quote_nullable",
             "to_ascii",
             "normalize",
-            "unistr",
-            "string_to_table",
-            "to_date",
             "to_number",
-            "make_interval",
-            "make_timestamptz",
-            "make_time",
-            "justify_days",
-            "justify_hours",
-            "justify_interval",
-            "num_nulls",
-            "num_nonnulls",
             "array_fill",
-            "array_replace",
-            "array_positions",
-            "array_dims",
-            "array_ndims",
-            "trim_array",
             "json_object",
             "jsonb_object",
             "jsonb_pretty",
@@ -148,30 +88,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "",
     ),
-    (
-        &[
-            "stddev",
-            "stddev_pop",
-            "stddev_samp",
-            "variance",
-            "var_pop",
-            "var_samp",
-            "corr",
-            "covar_pop",
-            "covar_samp",
-            "regr_slope",
-            "regr_intercept",
-            "regr_r2",
-            "bit_and",
-            "bit_or",
-            "bit_xor",
-            "grouping",
-            "range_agg",
-            "xmlagg",
-        ],
-        "Of aggregates there are count, sum, avg, min, max, bool_and, bool_or, string_agg, \
-         array_agg and those of JSON.",
-    ),
+    (&["range_agg", "xmlagg"], "There are no ranges and no XML."),
 ];
 
 /// The refusal of a function that PostgreSQL has.
@@ -187,6 +104,9 @@ fn text_array() -> Type {
 impl Binder<'_> {
     /// A function of stated types; `None` if there is none of this name and number of arguments.
     pub(super) fn named_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
+        if let Some(found) = self.math_function(name, &all)? {
+            return Ok(Some(found));
+        }
         if let Some(found) = function_named(name, all.len()) {
             let all = self.coerced(all, found.arguments)?;
             return Ok(Some(call(found.function, all, found.result)));
@@ -290,6 +210,9 @@ impl Binder<'_> {
                 let ty = if is_local { Timestamp } else { Timestamptz };
                 call(Function::DateBin, self.coerced(all, &[Interval, ty, ty])?, ty)
             }
+            ("isfinite", 1) if all[0].ty() == Some(Interval) => {
+                call(Function::Time(TimeFunction::IsFiniteInterval), all, Type::Bool)
+            }
             ("isfinite", 1) => {
                 let ty = all[0].ty().unwrap_or(Timestamptz);
                 let ty = if matches!(ty, Date | Timestamp) { ty } else { Timestamptz };
@@ -303,6 +226,44 @@ impl Binder<'_> {
                 call(Function::NumberText, self.coerced(all, &[ty, Text])?, Text)
             }
             ("to_char", 2) => self.time_text(all)?,
+            _ => return self.made_time(name, all),
+        }))
+    }
+
+    /// Functions that make times and intervals of numbers, and all others.
+    fn made_time(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
+        use Type::{Float8, Int4, Interval, Text, Timestamp, Timestamptz};
+        Ok(Some(match (name, all.len()) {
+            ("make_interval", _) => {
+                let types = [Int4, Int4, Int4, Int4, Int4, Int4, Float8];
+                let missing = types.iter().skip(all.len());
+                all.extend(missing.map(|_| Bound::untyped(Form::Literal("0".to_owned()), None)));
+                if all.len() > types.len() {
+                    return Ok(None);
+                }
+                let all = self.coerced(all, &types)?;
+                call(Function::Time(TimeFunction::MakeInterval), all, Interval)
+            }
+            ("make_timestamptz", 6 | 7) => {
+                let zone = all.get(6).cloned();
+                all.truncate(6);
+                let all = self.coerced(all, &[Int4, Int4, Int4, Int4, Int4, Float8])?;
+                let local = call(Function::MakeTimestamp, all, Timestamp);
+                match zone {
+                    Some(zone) => {
+                        let zone = self.coerce(zone, Text, Willing::Implicit)?;
+                        call(Function::AtTimeZone, vec![zone, local], Timestamptz)
+                    }
+                    None => call(Function::Time(TimeFunction::MakeZoned), vec![local], Timestamptz),
+                }
+            }
+            ("similar_to_escape", 1 | 2) => {
+                if all.len() == 1 {
+                    all.push(word("\\"));
+                }
+                return self.pattern_function(name, all);
+            }
+            _ if name.starts_with("regexp_") => return self.pattern_function(name, all),
             _ => return self.jsonb_function(name, all),
         }))
     }

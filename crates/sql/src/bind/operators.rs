@@ -179,14 +179,13 @@ impl Binder<'_> {
         }
         let types = [left.ty(), right.ty()];
         if types.iter().any(|ty| matches!(ty, Some(Type::Float4 | Type::Float8))) {
-            return Err(Error::unsupported("power of double precision", "Cast it to numeric."));
+            return self.raised(left, right, Type::Float8);
         }
-        let is_exact = types.contains(&Some(Type::Numeric));
+        if types.contains(&Some(Type::Numeric)) {
+            return self.raised(left, right, Type::Numeric);
+        }
         let left = self.coerce(left, Type::Numeric, Willing::Implicit)?;
         let right = self.coerce(right, Type::Numeric, Willing::Implicit)?;
-        if is_exact {
-            return Ok(call(Function::PowerRounded, vec![left, right], Type::Numeric));
-        }
         let power = call(Function::Power, vec![left, right], Type::Numeric);
         self.coerce(power, Type::Float8, Willing::Explicit)
     }

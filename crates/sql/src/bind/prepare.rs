@@ -174,6 +174,12 @@ impl Binder<'_> {
                  crash. Call them in a query of its own before it, in the same block.",
             ));
         }
+        if plan.has_effects() && !plan.claims().is_empty() {
+            return Err(Error::unsupported(
+                "advisory locks and pg_sleep are not there for queries that lock rows",
+                "Call them in a query of its own, in the same block.",
+            ));
+        }
         if is_logged && plan.needs_system() {
             return Err(Error::unsupported(
                 "the system catalog, the session and regular expressions are not there for \

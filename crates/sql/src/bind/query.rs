@@ -5,11 +5,12 @@ use super::coerce::Bound;
 use super::conditions::{Conjunct, filter_of};
 use super::door::{check_query, check_select, check_values};
 use super::from::{FromItem, FromRows};
+use super::grouping_sets;
 use super::items::{Bounded, Filtered, Item, Untyped, identity};
 use super::joins::Joined;
 use super::key_order::OrderWish;
 use super::kinds::check_compares;
-use super::locks::{refuse_locks, refuse_locks_of_values, without_rows};
+use super::locks::{LockedRow, claim_rows, refuse_locks, refuse_locks_of_values, without_rows};
 use super::order::{no_position, ordinal};
 use super::window_list::{Place, WindowList};
 use crate::ir::{ColumnNumber, Expression, Group, Input, Op, Query as Plan, Select, Source};
@@ -59,13 +60,19 @@ impl Binder<'_> {
         Plan { depth: depth as u16, is_correlated, input, select }
     }
 
-    fn query_parts(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
+    pub(super) fn query_parts(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
         check_query(query)?;
         if let Some(with) = &query.with {
             self.with(with)?;
         }
+        if let Some(fetch) = query.fetch.as_ref().filter(|fetch| fetch.with_ties) {
+            return self.with_ties(query, fetch, untyped);
+        }
         match &*query.body {
-            SetExpr::Select(tree) => self.select(tree, query, untyped),
+            SetExpr::Select(tree) => match grouping_sets::expanded(tree, query)? {
+                Some(of_sets) => self.of_sets(&of_sets, untyped),
+                None => self.select(tree, query, untyped),
+            },
             SetExpr::Query(inner) => self.ordered(inner, query, untyped),
             SetExpr::SetOperation { .. } => {
                 refuse_locks(&query.locks, "UNION/INTERSECT/EXCEPT")?;
@@ -80,16 +87,28 @@ impl Binder<'_> {
         }
     }
 
+    /// A query of grouping sets, as one for each set.
+    fn of_sets(&mut self, query: &Query, untyped: Untyped) -> Result<Parts> {
+        match &*query.body {
+            SetExpr::Select(tree) => self.select(tree, query, untyped),
+            _ => {
+                refuse_locks(&query.locks, "GROUP BY")?;
+                self.set_operation(query)
+            }
+        }
+    }
+
     fn select(&mut self, tree: &Tree, query: &Query, untyped: Untyped) -> Result<Parts> {
         check_select(tree)?;
         let mut from = self.from(&tree.from)?;
-        self.check_locked(&query.locks, &tree.from)?;
+        let locked = self.locked(&query.locks, &tree.from, &from)?;
         self.grouping = None;
         let items_before = from.len();
         let projection = self.rows_among_columns(&tree.projection, &mut from)?;
         let has_rows_among_columns = from.len() > items_before;
         let is_step = from.iter().any(|item| self.is_working(&item.rows));
-        let conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
+        let mut conditions = self.conjuncts(tree.selection.as_ref(), "WHERE")?;
+        conditions.extend(locked.iter().filter_map(LockedRow::condition));
         let (input, source, table) = self.input(from, conditions)?;
         let keys = self.group_keys(tree)?;
         let stated = !keys.is_empty() || tree.having.is_some();
@@ -132,7 +151,8 @@ impl Binder<'_> {
         });
         let output = items.iter().map(|item| item.bound.clone().expression()).collect();
         let (limit, offset) = (None, None);
-        let select = Select { source, group, having, output, distinct, sort, limit, offset };
+        let mut select = Select { source, group, having, output, distinct, sort, limit, offset };
+        claim_rows(&mut select, &locked);
         let mut parts = Parts { input, select, items, table };
         if !grouping.windows.is_empty() {
             parts = self.over_windows(parts, &grouping.windows)?;
@@ -144,7 +164,7 @@ impl Binder<'_> {
         let is_sorted = !parts.select.sort.is_empty();
         self.order_by_key(&mut parts);
         self.ends_by_key(&mut parts)?;
-        let table = parts.table.filter(|_| parts.select.is_plain());
+        let table = parts.table.filter(|_| parts.select.is_plain() && locked.is_empty());
         parts.table = table.map(|table| Filtered { is_sorted, ..table });
         Ok(parts)
     }

@@ -2,6 +2,7 @@
 //! whose results are rows. Those may stand among the columns of a query, too.
 
 use super::binder::{Binder, Level, name_of, unsupported};
+use super::copies::check_copies;
 use super::door::check_call;
 use super::from::{FromItem, FromRows};
 use super::items::{identity, shown_name};
@@ -10,16 +11,17 @@ use super::scope::AMONG_COLUMNS;
 use crate::ir::{Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select};
 use crate::system::{Known, TABLE_ID};
 use sqlparser::ast::{
-    AccessExpr, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, SelectItem, TableAlias, TableFactor,
+    AccessExpr, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, SelectItem, TableAlias, TableFactor,
 };
+use std::borrow::Cow;
 use values::{Error, Modifier, Result, SqlState, Type};
 
 /// A call of a function whose results are rows.
 struct Called<'e> {
     name: String,
     function: RowsFunction,
-    arguments: Vec<&'e Expr>,
+    arguments: Vec<Cow<'e, Expr>>,
 }
 
 /// The function with this name, which may have its schema before it.
@@ -37,11 +39,13 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
         "generate_series" => RowsFunction::Series,
         "unnest" => RowsFunction::Unnest,
         "generate_subscripts" => RowsFunction::Subscripts,
-        "pg_partition_ancestors" => RowsFunction::Nothing,
+        "pg_partition_ancestors" | "pg_options_to_table" => RowsFunction::Nothing,
         "jsonb_array_elements" => RowsFunction::JsonItems,
         "jsonb_array_elements_text" => RowsFunction::JsonItemsText,
         "jsonb_object_keys" => RowsFunction::JsonKeys,
         "regexp_matches" => RowsFunction::RegexMatches,
+        "regexp_split_to_table" => RowsFunction::RegexParts,
+        "string_to_table" => RowsFunction::TextParts,
         "pg_listening_channels" => RowsFunction::ListeningChannels,
         _ => return None,
     };
@@ -59,6 +63,10 @@ fn calls_in_from<'e>(
     let values = match own {
         "jsonb_each" => RowsFunction::JsonValues,
         "jsonb_each_text" => RowsFunction::JsonValuesText,
+        "pg_options_to_table" => {
+            let call = || called(name, arguments);
+            return Ok((vec![call()?, call()?], &["option_name", "option_value"]));
+        }
         "jsonb_array_elements" | "jsonb_array_elements_text" => {
             return Ok((vec![called(name, arguments)?], &["value"]));
         }
@@ -73,19 +81,38 @@ fn calls_in_from<'e>(
 }
 
 fn called<'e>(name: &ObjectName, arguments: &'e [FunctionArg]) -> Result<Called<'e>> {
-    let (own, function) = function_named(name).ok_or_else(|| {
-        let message = format!("function {name} in FROM is not supported");
-        let instead = "generate_series, generate_subscripts, unnest, jsonb_array_elements, \
-                       jsonb_array_elements_text, jsonb_each, jsonb_each_text, \
-                       jsonb_object_keys and regexp_matches are.";
-        Error::unsupported(message, instead)
-    })?;
+    let Some((own, function)) = function_named(name) else {
+        return of_value(name, arguments);
+    };
     Ok(Called { name: own, function, arguments: arguments_of(arguments)? })
 }
 
-fn arguments_of(arguments: &[FunctionArg]) -> Result<Vec<&Expr>> {
+/// A function that has a value: one row of one column.
+fn of_value<'e>(name: &ObjectName, arguments: &[FunctionArg]) -> Result<Called<'e>> {
+    arguments.iter().try_for_each(|argument| check_copies(argument, 1))?;
+    let list = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: arguments.to_vec(),
+        clauses: Vec::new(),
+    };
+    let call = Call {
+        name: name.clone(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        within_group: Vec::new(),
+        filter: None,
+        null_treatment: None,
+        over: None,
+    };
+    let own = name.0.last().and_then(|part| part.as_ident()).map(name_of).unwrap_or_default();
+    let arguments = vec![Cow::Owned(Expr::Function(call))];
+    Ok(Called { name: own, function: RowsFunction::Value, arguments })
+}
+
+fn arguments_of(arguments: &[FunctionArg]) -> Result<Vec<Cow<'_, Expr>>> {
     let argument = |argument| match argument {
-        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Ok(expr),
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Ok(Cow::Borrowed(expr)),
         _ => Err(unsupported("this form of argument")),
     };
     arguments.iter().map(argument).collect()
@@ -122,6 +149,9 @@ impl Binder<'_> {
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         let ((calls, names), numbered, alias) = match factor {
+            TableFactor::Table { name, alias, args: None, with_ordinality, .. } => {
+                ((vec![of_value(name, &[])?], &[][..]), *with_ordinality, alias)
+            }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
                 (calls_in_from(name, &args.args)?, *with_ordinality, alias)
             }
@@ -134,7 +164,7 @@ impl Binder<'_> {
                 let call = |expr| Called {
                     name: "unnest".to_owned(),
                     function: RowsFunction::Unnest,
-                    arguments: vec![expr],
+                    arguments: vec![Cow::Borrowed(expr)],
                 };
                 let calls: Vec<_> = array_exprs.iter().map(call).collect();
                 ((calls, &[][..]), *with_ordinality, alias)
@@ -147,10 +177,9 @@ impl Binder<'_> {
         // A function's only column is called as the alias is.
         let column = alias.as_ref().filter(|_| is_only).map(|alias| name_of(&alias.name));
         let column = column.unwrap_or_else(|| own.clone());
-        // The row, which is its value, is called as the alias is, and has a column of its own name.
+        // The row, which is its value, is called as the alias is.
         let is_whole = names.len() == 1 && alias.is_some();
-        let is_renamed = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
-        let named = |at: usize| match names.get(at).filter(|_| !is_whole) {
+        let named = |at: usize| match names.get(at) {
             Some(name) => (*name).to_owned(),
             None => column.clone(),
         };
@@ -162,8 +191,8 @@ impl Binder<'_> {
         let (begin, width) = (self.scope.width(), columns.len());
         let rows = self.rows_of_query(query, kind)?;
         self.add_table(&own, alias.as_ref(), width, columns)?;
-        if let ([name], Some(first), true) = (names, kinds.first(), is_whole && !is_renamed) {
-            self.scope.add_unshown(begin, name, *first);
+        if let (Some(first), true) = (kinds.first(), is_whole) {
+            self.scope.add_unshown(begin, &column, *first);
         }
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)
     }
@@ -260,9 +289,10 @@ impl Binder<'_> {
 
     fn rows_call(&mut self, call: Called<'_>) -> Result<(RowsCall, Type)> {
         let Called { name, function, arguments } = call;
-        let all = arguments.into_iter().map(|expr| self.expression(expr));
+        let all = arguments.iter().map(|expr| self.expression(expr));
         let mut all = all.collect::<Result<Vec<_>>>()?;
-        if function == RowsFunction::RegexMatches && all.len() == 2 {
+        let is_pattern = matches!(function, RowsFunction::RegexMatches | RowsFunction::RegexParts);
+        if is_pattern && all.len() == 2 {
             all.push(super::expression::word(""));
         }
         let count = all.len();
@@ -301,9 +331,19 @@ impl Binder<'_> {
                 let own = if is_long { Type::Int8 } else { Type::Int4 };
                 (vec![Some(own); count], own)
             }
-            (RowsFunction::RegexMatches, _) if count == 3 => {
+            (RowsFunction::Value, _) if count == 1 => {
+                (types.clone(), types[0].unwrap_or(Type::Text))
+            }
+            (RowsFunction::RegexMatches | RowsFunction::RegexParts, _) if count == 3 => {
+                let is_parts = function == RowsFunction::RegexParts;
                 let array = Type::Text.array().expect("it is no array");
-                (vec![Some(Type::Text); count], array)
+                (vec![Some(Type::Text); count], if is_parts { Type::Text } else { array })
+            }
+            (RowsFunction::TextParts, _) if count == 2 || count == 3 => {
+                (vec![Some(Type::Text); count], Type::Text)
+            }
+            (RowsFunction::Nothing, _) if count == 1 && name == "pg_options_to_table" => {
+                (vec![Type::Text.array()], Type::Text)
             }
             (RowsFunction::ListeningChannels, _) if count == 0 => (Vec::new(), Type::Text),
             (RowsFunction::Nothing, _) if count == 1 => {

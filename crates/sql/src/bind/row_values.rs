@@ -12,7 +12,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use std::borrow::Cow;
-use values::{Error, Result, SqlState, Type};
+use values::{Datum, Error, Result, SqlState, Type};
 
 impl Binder<'_> {
     /// A comparison of rows: the first parts that differ decide.
@@ -56,6 +56,17 @@ impl Binder<'_> {
             });
         }
         all.ok_or_else(|| Error::unsupported("an empty row", ""))
+    }
+
+    /// IS NULL or IS NOT NULL of all parts of a row.
+    pub(super) fn all_are(&mut self, function: Function, parts: &[&Expr]) -> Result<Bound> {
+        let mut all = Bound::constant(Datum::Bool(true), Type::Bool);
+        for part in parts {
+            let bound = self.expression(part)?;
+            let one = call(function, vec![self.settle(bound)?], Type::Bool);
+            all = joined(all, one, false, Function::And);
+        }
+        Ok(all)
     }
 
     /// A row in a list of rows.

@@ -3,6 +3,7 @@
 use super::coerce::Bound;
 use crate::ir::{ColumnNumber, Kind, ObjectId, Op, Relation};
 use crate::parse::Stars;
+use crate::system::TABLE_ID;
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
@@ -25,6 +26,8 @@ pub(super) struct Scope {
 #[derive(Clone)]
 struct ScopeTable {
     name: String,
+    /// Its first column in the row.
+    begin: usize,
     columns: Vec<Resolved>,
     /// The columns of its primary key; none of a query.
     primary: Vec<ColumnNumber>,
@@ -119,7 +122,8 @@ impl Scope {
     /// Adds a table with so many columns, from which these are computed.
     pub(super) fn add_resolved(&mut self, table: &str, width: usize, columns: Vec<Resolved>) {
         self.shown.extend(columns.iter().cloned());
-        self.tables.push(ScopeTable { name: table.to_owned(), columns, primary: Vec::new() });
+        let (name, begin) = (table.to_owned(), self.width);
+        self.tables.push(ScopeTable { name, begin, columns, primary: Vec::new() });
         self.width += width;
     }
 
@@ -152,6 +156,7 @@ impl Scope {
                     .into_iter()
                     .map(|column| ColumnNumber::at(begin + usize::from(column)))
                     .collect(),
+                begin: begin + table.begin,
                 name: table.name,
             }
         }));
@@ -198,6 +203,11 @@ impl Scope {
         self.width
     }
 
+    /// The first column of the table that is called so.
+    pub(super) fn begin_of(&self, name: &str) -> Option<usize> {
+        self.tables.iter().find(|table| table.name == name).map(|table| table.begin)
+    }
+
     /// Whether a table is called so.
     pub(super) fn has_table(&self, name: &str) -> bool {
         self.tables.iter().any(|table| table.name == name)
@@ -216,7 +226,13 @@ impl Scope {
     /// The column of a name, perhaps after a table's; `None` if an outer query may have it.
     pub(super) fn resolve(&self, table: Option<&str>, name: &str) -> Result<Option<Resolved>> {
         let Some(table) = table else {
-            return only(self.shown.iter().skip(self.hidden.1), name);
+            let shown = only(self.shown.iter().skip(self.hidden.1), name)?;
+            if shown.is_some() || name != TABLE_ID {
+                return Ok(shown);
+            }
+            // The tables of the catalog have it, though `*` does not show it.
+            let tables = self.tables.iter().skip(self.hidden.0);
+            return only(tables.flat_map(|table| &table.columns), name);
         };
         let mut all = self.tables.iter().enumerate();
         let Some((at, found)) = all.find(|(_, own)| own.name == table) else { return Ok(None) };
@@ -277,7 +293,7 @@ pub(super) fn visible_columns(
     relation: &Relation,
 ) -> impl Iterator<Item = (usize, String, Kind)> + '_ {
     let all = relation.columns.iter().enumerate();
-    all.filter(|(_, column)| !column.hidden)
+    all.filter(|(_, column)| !column.is_hidden())
         .map(|(at, column)| (at, column.name.clone(), column.kind))
 }
 

@@ -6,7 +6,7 @@ use super::described::{Described, described};
 use super::effects::effect_named;
 use super::expression::{call as pure_call, no_operator};
 use super::kinds::{Willing, chosen};
-use crate::ir::{Function, Kind, Op, SystemFunction, Value};
+use crate::ir::{ArrayFunction, Function, Kind, Op, SystemFunction, Value};
 use crate::system::{self, Known, known};
 use sqlparser::ast::ObjectName;
 use values::{Datum, Error, Result, Type};
@@ -63,7 +63,6 @@ fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
         ("pg_relation_is_publishable" | "row_security_active", 1) => {
             Some((Datum::Bool(false), Type::Bool))
         }
-        ("obj_description" | "shobj_description", 1 | 2) | ("col_description", 2) => nothing,
         (
             "pg_get_triggerdef"
             | "pg_get_ruledef"
@@ -74,7 +73,8 @@ fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
             | "pg_get_function_result"
             | "pg_get_statisticsobjdef"
             | "pg_get_statisticsobjdef_columns"
-            | "pg_tablespace_location",
+            | "pg_tablespace_location"
+            | "acldefault",
             1 | 2,
         ) => nothing,
         (
@@ -97,10 +97,14 @@ fn function_named(name: &str, count: usize) -> Option<Described<SystemFunction>>
     match (name, count) {
         ("pg_backend_pid", 0) => described(F::ProcessId, &[], Int4),
         ("current_setting", 1 | 2) => described(F::CurrentSetting, &[Text, Bool], Text),
+        ("pg_get_expr", 3) => described(F::ExpressionText, &[Text, Oid, Bool], Text),
         ("format_type", 2) => described(F::FormatType, &[Oid, Int4], Text),
         ("pg_get_indexdef", 1 | 3) => described(F::IndexDefinition, &[Oid, Int4, Bool], Text),
         ("pg_get_constraintdef", 1 | 2) => described(F::ConstraintDefinition, &[Oid, Bool], Text),
         ("pg_get_viewdef", 1 | 2) => described(F::ViewDefinition, &[Oid, Bool], Text),
+        ("obj_description", 1 | 2) => described(F::Description, &[Oid, Name], Text),
+        ("col_description", 2) => described(F::ColumnDescription, &[Oid, Int4], Text),
+        ("shobj_description", 2) => described(F::SharedDescription, &[Oid, Name], Text),
         ("pg_get_userbyid", 1) => described(F::UserName, &[Oid], Name),
         (
             "pg_table_is_visible"
@@ -121,8 +125,6 @@ fn function_named(name: &str, count: usize) -> Option<Described<SystemFunction>>
         ("pg_get_serial_sequence", 2) => described(F::SerialSequence, &[Text, Text], Text),
         ("pg_encoding_to_char", 1) => described(F::EncodingName, &[Int4], Name),
         ("pg_char_to_encoding", 1) => described(F::EncodingNumber, &[Name], Int4),
-        ("quote_ident", 1) => described(F::QuoteIdentifier, &[Text], Text),
-        ("quote_literal", 1) => described(F::QuoteLiteral, &[Text], Text),
         ("pg_size_pretty", 1) => described(F::SizePretty, &[Int8], Text),
         _ => None,
     }
@@ -151,7 +153,8 @@ impl Binder<'_> {
             return self.notify(all).map(Some);
         }
         let found = self.described_function(name, all)?;
-        if let (Some(_), Some(place)) = (&found, self.no_queries) {
+        let is_of_system = |bound: &Bound| bound.code.iter().any(|op| matches!(op, Op::System(..)));
+        if let (Some(true), Some(place)) = (found.as_ref().map(is_of_system), self.no_queries) {
             return Err(Error::unsupported(format!("cannot use function {name} in {place}"), ""));
         }
         Ok(found)
@@ -182,17 +185,8 @@ impl Binder<'_> {
             return Ok(Some(call(function, all, result)));
         }
         Ok(Some(match (name, all.len()) {
-            ("regexp_replace", 3 | 4) => {
-                self.pattern_function(SystemFunction::RegexReplace, all, 4, Type::Text)?
-            }
-            ("regexp_match", 2 | 3) => {
-                let array = array_of(Type::Text)?;
-                self.pattern_function(SystemFunction::RegexMatch, all, 3, array)?
-            }
             // What it is given is text already.
-            ("pg_get_expr", 2 | 3) => {
-                self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?
-            }
+            ("pg_get_expr", 2) => self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?,
             ("current_schemas", 1) => {
                 let implicit = matches!(all[0].code[..], [Op::Constant(Value(Datum::Bool(true)))]);
                 let names: &[&str] = if implicit { &["pg_catalog", "public"] } else { &["public"] };
@@ -211,10 +205,17 @@ impl Binder<'_> {
 
     /// Functions of arrays.
     fn array_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
+        use ArrayFunction as A;
         use Function as F;
         let parts = match (name, &all[..]) {
-            ("array_append" | "array_position" | "array_remove", [array, item])
+            (
+                "array_append" | "array_position" | "array_positions" | "array_remove",
+                [array, item],
+            )
             | ("array_prepend", [item, array]) => vec![(array, true), (item, false)],
+            ("array_replace", [array, from, to]) => {
+                vec![(array, true), (from, false), (to, false)]
+            }
             ("array_cat", [left, right]) => vec![(left, true), (right, true)],
             (_, [array, ..]) => vec![(array, true)],
             (_, []) => return Ok(None),
@@ -240,6 +241,13 @@ impl Binder<'_> {
             ("array_append", 2) => (F::ArrayAppend, &[own, element], own),
             ("array_prepend", 2) => (F::ArrayPrepend, &[element, own], own),
             ("array_remove", 2) => (F::ArrayRemove, &[own, element], own),
+            ("array_replace", 3) => (F::Array(A::Replace), &[own, element, element], own),
+            ("array_positions", 2) => {
+                (F::Array(A::Positions), &[own, element], array_of(Type::Int4)?)
+            }
+            ("array_dims", 1) => (F::Array(A::Dimensions), &[own], Type::Text),
+            ("array_ndims", 1) => (F::Array(A::DimensionCount), &[own], Type::Int4),
+            ("trim_array", 2) => (F::Array(A::Trim), &[own, Type::Int4], own),
             _ => return Ok(None),
         };
         let pairs = all.into_iter().zip(arguments);
@@ -298,33 +306,6 @@ impl Binder<'_> {
         let left = self.coerce(left, first, Willing::Explicit)?;
         let right = self.coerce(right, second, Willing::Explicit)?;
         self.array_call(function, vec![left, right], all, all).map(Some)
-    }
-
-    /// A function of regular expressions, whose last argument may be left out: its flags.
-    fn pattern_function(
-        &mut self,
-        function: SystemFunction,
-        mut all: Vec<Bound>,
-        count: usize,
-        result: Type,
-    ) -> Result<Bound> {
-        if all.len() < count {
-            all.push(super::expression::word(""));
-        }
-        let all = all.into_iter().map(|bound| self.coerce(bound, Type::Text, Willing::Implicit));
-        Ok(call(function, all.collect::<Result<Vec<_>>>()?, result))
-    }
-
-    /// `~` and its kin.
-    pub(super) fn matches(&mut self, left: Bound, right: Bound, any_case: bool) -> Result<Bound> {
-        if let Some(place) = self.no_queries {
-            let message = format!("cannot use a regular expression in {place}");
-            return Err(Error::unsupported(message, "Use LIKE."));
-        }
-        let left = self.coerce(left.with_blanks(), Type::Text, Willing::Implicit)?;
-        let right = self.coerce(right, Type::Text, Willing::Implicit)?;
-        let any_case = Bound::constant(Datum::Bool(any_case), Type::Bool);
-        Ok(call(SystemFunction::Matches, vec![left, right, any_case], Type::Bool))
     }
 }
 

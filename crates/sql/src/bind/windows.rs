@@ -282,6 +282,7 @@ fn refuse_parts(name: &str, written: &Written<'_>, function: &Call) -> Result<()
             written.filter.is_some() && !is_aggregate,
             "FILTER is not implemented for non-aggregate window functions",
         ),
+        (!written.within.is_empty(), "OVER is not supported for ordered-set aggregates"),
         (function.null_treatment.is_some(), "IGNORE NULLS and RESPECT NULLS are not supported"),
     ];
     match refused.into_iter().find(|(is_there, _)| *is_there) {

@@ -178,7 +178,7 @@ impl WrittenTable {
     pub(super) fn all_targets(&self) -> Result<Vec<ColumnNumber>> {
         let Some(view) = &self.view else {
             let columns = self.table.relation.columns.iter().enumerate();
-            let shown = columns.filter(|(_, column)| !column.hidden);
+            let shown = columns.filter(|(_, column)| !column.is_hidden());
             return Ok(shown.map(|(at, _)| ColumnNumber::at(at)).collect());
         };
         view.columns.iter().map(|column| self.column(column, Writing::Insert)).collect()

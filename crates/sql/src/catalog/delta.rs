@@ -1,5 +1,6 @@
 //! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
 
+use super::comments::Comment;
 use super::schema::{ForeignKey, Sequence, Table, View};
 use super::snapshot::Catalog;
 use crate::ir::{ObjectId, Relation, Space, to_bytes};
@@ -19,6 +20,7 @@ pub(super) const SEQUENCE: u8 = b's';
 pub(super) const FOREIGN_KEY: u8 = b'f';
 pub(super) const VIEW: u8 = b'v';
 pub(super) const ENUM: u8 = b'e';
+pub(super) const COMMENT: u8 = b'c';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
@@ -86,6 +88,16 @@ impl Delta {
     /// Removes an enum type.
     pub fn drop_enum(&mut self, ty: EnumType) {
         self.rows.push((key(ENUM, ObjectId::new(ty.oid().number())), None));
+    }
+
+    /// Makes or replaces a comment.
+    pub fn put_comment(&mut self, comment: &Comment) {
+        self.rows.push((key(COMMENT, comment.id), Some(to_bytes(comment))));
+    }
+
+    /// Removes a comment.
+    pub fn drop_comment(&mut self, id: ObjectId) {
+        self.rows.push((key(COMMENT, id), None));
     }
 
     /// Adds what another delta changes after it.

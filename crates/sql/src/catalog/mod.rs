@@ -2,10 +2,14 @@
 //! [`Delta`], the delta's rows go into the store, and [`Catalog::with`] makes the next catalog of
 //! it.
 
+mod comments;
 mod delta;
 mod schema;
 mod snapshot;
 
+pub use comments::{Comment, Commented};
 pub use delta::{Delta, prefix};
-pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};
+pub use schema::{
+    ColumnInfo, Deferral, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn,
+};
 pub use snapshot::Catalog;

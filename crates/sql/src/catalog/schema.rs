@@ -111,8 +111,20 @@ pub struct ForeignKey {
     pub on_delete: Referential,
     /// What becomes of them when its key changes.
     pub on_update: Referential,
-    /// Whether it was stated DEFERRABLE; it is checked at the end of each call in any case.
-    pub is_deferrable: bool,
+    /// When it was stated to be checked; it is at the end of each statement in any case.
+    pub deferral: Deferral,
+}
+
+/// When a constraint is to be checked. The first two have the bytes of the truth value that says in
+/// older catalogs whether it is DEFERRABLE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Deferral {
+    /// At the end of each statement.
+    No,
+    /// There, too, unless SET CONSTRAINTS defers it.
+    Deferrable,
+    /// INITIALLY DEFERRED: at COMMIT.
+    Deferred,
 }
 
 /// A view: its query is bound again by each statement that selects from it.
@@ -155,7 +167,7 @@ pub struct Used {
 impl Table {
     /// The number of a column that statements can name.
     pub fn column(&self, name: &str) -> Option<ColumnNumber> {
-        let named = |column: &crate::ir::Column| !column.hidden && column.name == name;
+        let named = |column: &crate::ir::Column| !column.is_hidden() && column.name == name;
         self.relation.columns.iter().position(named).map(ColumnNumber::at)
     }
 }
@@ -179,5 +191,14 @@ mod tests {
         for end in 0..row.len() {
             assert!(Sequence::read(&row[..end]).is_err(), "{end}");
         }
+    }
+
+    /// The bytes that stores have of before constraints could be deferred.
+    #[test]
+    fn deferral_has_the_bytes_of_a_truth_value() {
+        for (before, deferral) in [(false, Deferral::No), (true, Deferral::Deferrable)] {
+            assert_eq!(crate::ir::to_bytes(&deferral), crate::ir::to_bytes(&before));
+        }
+        assert_eq!(crate::ir::to_bytes(&Deferral::Deferred).last(), Some(&2));
     }
 }

@@ -1,9 +1,10 @@
 //! One version of the catalog.
 
-use super::delta::{Delta, ENUM, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
+use super::comments::{Comment, Commented};
+use super::delta::{COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
 use super::schema::{ForeignKey, Sequence, Table, View};
-use crate::ir::{ObjectId, from_bytes};
-use std::collections::BTreeMap;
+use crate::ir::{ObjectId, Relation, from_bytes};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{EnumType, Error, Oid, Result, Type};
 
@@ -20,7 +21,9 @@ pub struct Catalog {
     foreign_keys: BTreeMap<ObjectId, Arc<ForeignKey>>,
     views: BTreeMap<ObjectId, Arc<View>>,
     enums: BTreeMap<ObjectId, EnumType>,
-    /// Tables, views, indexes and sequences share their names, as in PostgreSQL.
+    comments: BTreeMap<ObjectId, Arc<Comment>>,
+    /// Tables, views, indexes and sequences share their names, as in PostgreSQL. Hidden keys,
+    /// their sequences, and the indexes of foreign keys have none.
     names: BTreeMap<String, ObjectId>,
 }
 
@@ -34,6 +37,7 @@ impl Default for Catalog {
             foreign_keys: BTreeMap::new(),
             views: BTreeMap::new(),
             enums: BTreeMap::new(),
+            comments: BTreeMap::new(),
             names: BTreeMap::new(),
         }
     }
@@ -125,26 +129,46 @@ impl Catalog {
             (ENUM, None) => {
                 self.enums.remove(&id);
             }
+            (COMMENT, row) => self.apply_comment(id, row)?,
             (NEXT_ID, Some(row)) => self.next_id = from_bytes(row, "next id of the catalog")?,
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
         }
         Ok(())
     }
 
+    fn apply_comment(&mut self, id: ObjectId, row: Option<&[u8]>) -> Result<()> {
+        let Some(row) = row else {
+            self.comments.remove(&id);
+            return Ok(());
+        };
+        let comment: Comment = from_bytes(row, "comment of the catalog")?;
+        if comment.id != id {
+            return Err(Error::corrupted("comment of the catalog is damaged"));
+        }
+        self.comments.insert(id, Arc::new(comment));
+        Ok(())
+    }
+
     fn index_names(&mut self) {
         self.names.clear();
+        let mut hidden = BTreeSet::new();
         for table in self.tables.values() {
             let relation = &table.relation;
             self.names.insert(relation.name.clone(), relation.id);
-            self.names.insert(relation.primary_name.clone(), relation.id);
-            for index in &relation.indexes {
+            if !relation.has_hidden_key() {
+                self.names.insert(relation.primary_name.clone(), relation.id);
+            }
+            for index in relation.indexes.iter().filter(|index| !index.is_hidden()) {
                 self.names.insert(index.name.clone(), index.id);
             }
+            let both = relation.columns.iter().zip(&table.columns);
+            hidden
+                .extend(both.filter(|both| both.0.is_hidden()).filter_map(|both| both.1.sequence));
         }
         for view in self.views.values() {
             self.names.insert(view.name.clone(), view.id);
         }
-        for sequence in self.sequences.values() {
+        for sequence in self.sequences.values().filter(|own| !hidden.contains(&own.id)) {
             self.names.insert(sequence.name.clone(), sequence.id);
         }
     }
@@ -178,6 +202,12 @@ impl Catalog {
             let at = table.relation.indexes.iter().position(|index| index.id == *id)?;
             Some((table, at))
         })
+    }
+
+    /// The table whose primary key is called so.
+    pub fn table_of_primary(&self, name: &str) -> Option<&Arc<Table>> {
+        let is_own = |relation: &Relation| relation.primary_name == name;
+        self.tables().find(|table| is_own(&table.relation) && !table.relation.has_hidden_key())
     }
 
     /// The view with this name.
@@ -236,6 +266,16 @@ impl Catalog {
     /// All foreign keys, by id.
     pub fn foreign_keys(&self) -> impl Iterator<Item = &Arc<ForeignKey>> {
         self.foreign_keys.values()
+    }
+
+    /// All comments, by id.
+    pub fn comments(&self) -> impl Iterator<Item = &Arc<Comment>> {
+        self.comments.values()
+    }
+
+    /// The comment on an object.
+    pub fn comment_on(&self, on: &Commented) -> Option<&Arc<Comment>> {
+        self.comments().find(|comment| comment.on == *on)
     }
 
     /// Whether a table, view, index or sequence has this name.

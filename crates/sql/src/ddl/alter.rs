@@ -1,15 +1,16 @@
 //! ALTER TABLE: a draft of the table is changed, operation by operation; what that means for the
 //! rows is done in one pass at the end.
 
+use super::comments::drop_of_constraint;
 use super::definition::Definition;
 use super::door::check_alter;
 use super::draft::{Draft, named_columns};
 use super::foreign::{drop_key, drop_needing, rename_in_keys};
 use super::rebuild::Rebuild;
-use super::{indexes, sequences};
+use super::{indexes, sequences, views};
 use crate::bind::{name_of, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index, KeyColumn, Relation};
+use crate::ir::{ColumnNumber, Index};
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use sqlparser::ast::{
@@ -39,7 +40,21 @@ pub(super) fn alter(
         && catalog.table(&own).is_none()
         && catalog.is_named(&own)
     {
-        return rename_other(catalog, &own, &new_name(to)?);
+        let new = new_name(to)?;
+        return match catalog.view(&own) {
+            Some(view) => views::rename(catalog, view, &new, TAG),
+            None => rename_other(catalog, &own, &new),
+        };
+    }
+    if let ([AlterTableOperation::OwnerTo { .. }], None) =
+        (&tree.operations[..], catalog.table(&own))
+        && catalog.is_named(&own)
+    {
+        // All objects belong to the one user.
+        return Ok(definition);
+    }
+    if tree.operations.len() == 1 {
+        views::refuse_view(catalog, &own)?;
     }
     let Some(table) = catalog.table(&own) else {
         let message = format!("relation \"{own}\" does not exist");
@@ -73,12 +88,6 @@ pub(super) struct Altering<'a> {
     pub(super) old: &'a Table,
     pub(super) rebuild: Rebuild,
     notices: Vec<String>,
-}
-
-/// Whether the rows have a key that statements cannot name, or none yet.
-fn is_hidden(relation: &Relation) -> bool {
-    let column = |key: &KeyColumn| &relation.columns[usize::from(key.column)];
-    relation.primary.first().is_none_or(|key| column(key).hidden)
 }
 
 /// Refuses more columns than a table may have.
@@ -238,7 +247,7 @@ impl Altering<'_> {
         }
         self.free(&new)?;
         let relation = &mut self.draft.table.relation;
-        if relation.primary_name == old {
+        if relation.primary_name == old && !relation.has_hidden_key() {
             relation.primary_name = new;
             return Ok(());
         }
@@ -271,7 +280,7 @@ impl Altering<'_> {
     pub(super) fn unhide_key(&mut self) {
         let relation = &mut self.draft.table.relation;
         let columns = relation.primary.iter().map(|each| usize::from(each.column));
-        let hidden: Vec<usize> = columns.filter(|at| relation.columns[*at].hidden).collect();
+        let hidden: Vec<usize> = columns.filter(|at| relation.columns[*at].is_hidden()).collect();
         if hidden.is_empty() {
             return;
         }
@@ -288,6 +297,7 @@ impl Altering<'_> {
 
     fn drop_constraint(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
         let own = self.name();
+        drop_of_constraint(self.draft.catalog, &own, name, &mut self.draft.delta);
         let relation = &mut self.draft.table.relation;
         let before = relation.checks.len();
         relation.checks.retain(|check| check.name != name);
@@ -297,7 +307,7 @@ impl Altering<'_> {
             return Ok(());
         }
         let named = |index: &Index| index.is_constraint() && index.name == name;
-        if relation.primary_name == name && !is_hidden(relation) {
+        if relation.primary_name == name && !relation.has_hidden_key() {
             self.drop_primary();
         } else if let Some(at) = relation.indexes.iter().position(named) {
             relation.indexes.remove(at);
@@ -311,7 +321,8 @@ impl Altering<'_> {
             return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
         }
         let Draft { catalog, table, delta, .. } = &mut self.draft;
-        let notice = drop_needing(catalog, table, name, cascade, delta)?;
+        let what = format!("constraint {name} on table {own}");
+        let notice = drop_needing(catalog, table, &what, name, cascade, delta)?;
         self.notices.extend(notice);
         Ok(())
     }

@@ -6,9 +6,10 @@ use super::draft::{kept, refuse_key_kind};
 use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
 use super::sequences::NUMBER_CODE;
+use super::views::dependent;
 use crate::bind::{kind_of, name_of, unsupported};
 use crate::catalog::ForeignKey;
-use crate::ir::{Check, ColumnNumber, Index, Kind, Op, Value};
+use crate::ir::{Check, ColumnForm, ColumnNumber, Expression, Index, Kind, Op, Value};
 use crate::run::{Rows, value_over};
 use sqlparser::ast::{AlterColumnOperation, ColumnDef, ColumnOption, DataType, Expr, Ident};
 use std::sync::Arc;
@@ -39,6 +40,16 @@ impl Altering<'_> {
             self.unhide_key();
         }
         self.draft.add_column(definition)?;
+        if self.draft.later_generated.iter().any(|(own, _)| *own == name) {
+            self.draft.bind_generated()?;
+            let column = &self.draft.table.relation.columns[at];
+            if let Some(value) = column.generated().cloned() {
+                self.refuse_new(&value)?;
+                self.rebuild.convert(ColumnNumber::at(at), value);
+                self.rebuild.look_at_nulls(ColumnNumber::at(at));
+            }
+            return Ok(());
+        }
         let Some(default) = self.draft.table.columns[at].default.clone() else {
             self.rebuild.look_at_nulls(ColumnNumber::at(at));
             return Ok(());
@@ -60,6 +71,16 @@ impl Altering<'_> {
         self.draft.table.relation.columns[at].missing = Value(value);
         self.rebuild.look_at_nulls(ColumnNumber::at(at));
         Ok(())
+    }
+
+    /// Refuses an expression over columns that the same statement adds: rows do not have them yet.
+    fn refuse_new(&self, value: &Expression) -> Result<()> {
+        let old = self.old.relation.columns.len();
+        let is_new = |op: &Op| matches!(op, Op::Column(column) if usize::from(*column) >= old);
+        match value.code.iter().any(is_new) {
+            false => Ok(()),
+            true => Err(unsupported("a generated column over one that the same statement adds")),
+        }
     }
 
     /// What can be done with a table that has no rows only.
@@ -86,6 +107,7 @@ impl Altering<'_> {
             }
             Err(error) => return Err(error),
         };
+        self.drop_computed(column, cascade)?;
         drop_keys_of_column(&mut self.draft, column, cascade)?;
         let relation = &mut self.draft.table.relation;
         if relation.primary.iter().any(|key| key.column == column) {
@@ -97,11 +119,35 @@ impl Altering<'_> {
         let at = usize::from(column);
         let dropped = &mut relation.columns[at];
         dropped.name.clear();
-        (dropped.hidden, dropped.nullable) = (true, true);
+        (dropped.form, dropped.nullable) = (ColumnForm::Hidden, true);
         dropped.missing = Value(Datum::Null);
         let info = std::mem::take(&mut self.draft.table.columns[at]);
         if let Some(sequence) = info.sequence {
             self.draft.delta.drop_sequence(sequence);
+        }
+        Ok(())
+    }
+
+    /// What DROP COLUMN does with generated columns that are computed from the column.
+    fn drop_computed(&mut self, column: ColumnNumber, cascade: bool) -> Result<()> {
+        let relation = &self.draft.table.relation;
+        let own = &relation.name;
+        let name = &relation.columns[usize::from(column)].name;
+        let computed = relation.columns.iter().filter(|other| other.is_computed_from(column));
+        let names: Vec<String> = computed.map(|other| other.name.clone()).collect();
+        if !names.is_empty() && !cascade {
+            let message = format!(
+                "cannot drop column {name} of table {own} because other objects depend on it"
+            );
+            let line = |other| {
+                format!("column {other} of table {own} depends on column {name} of table {own}")
+            };
+            let lines: Vec<String> = names.iter().map(line).collect();
+            return Err(dependent(message, lines.join("\n")));
+        }
+        for other in &names {
+            self.notice(format!("drop cascades to column {other} of table {}", self.name()));
+            self.drop_column(&Ident::with_quote('"', other), false, true)?;
         }
         Ok(())
     }
@@ -120,6 +166,14 @@ impl Altering<'_> {
             Error::new(SqlState::SYNTAX_ERROR, message)
         };
         let kind = self.draft.table.relation.columns[at].kind;
+        let is_default = matches!(
+            op,
+            AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault
+        );
+        if is_default && self.draft.table.relation.columns[at].generated().is_some() {
+            let message = format!("column \"{shown}\" of relation \"{own}\" is a generated column");
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
         match op {
             AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault
                 if is_identity =>
@@ -159,16 +213,25 @@ impl Altering<'_> {
                 let ty = self.draft.table.relation.columns[at].kind.ty;
                 self.type_of_identity(at, ty, rows)
             }
-            AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
-                let options = sequence_options.as_deref().unwrap_or_default();
-                self.add_identity(name, *generated_as, options)
-            }
             other => Err(unsupported(&format!("ALTER COLUMN {other}"))),
         }
     }
 
     /// Refuses another type where others look at the column.
     fn refuse_type(&self, column: ColumnNumber, kind: Kind) -> Result<()> {
+        let columns = &self.draft.table.relation.columns;
+        let computed = columns.iter().find(|other| other.is_computed_from(column));
+        if let Some(other) = computed {
+            let message = "cannot alter type of a column used by a generated column";
+            let name = &columns[usize::from(column)].name;
+            let other = &other.name;
+            let detail = format!("Column \"{name}\" is used by generated column \"{other}\".");
+            return Err(Error::unsupported(message, "").with_detail(detail));
+        }
+        if columns[usize::from(column)].generated().is_some() {
+            let message = "another type of a generated column is not supported";
+            return Err(Error::unsupported(message, "Drop the column, and add it anew."));
+        }
         let own = self.name();
         let used = |key: &&Arc<ForeignKey>| {
             (key.child == own && key.columns.contains(&column))

@@ -7,9 +7,12 @@ use super::foreign::LaterKey;
 use super::identity::identity_of;
 use super::sequences::next_value;
 use crate::bind::{kind_of, name_of, unsupported};
-use crate::catalog::ColumnInfo;
-use crate::ir::{Column, Expression, Kind, Op, Value};
-use sqlparser::ast::{ColumnDef, ColumnOption, DataType, Expr, SequenceOptions, TableConstraint};
+use crate::catalog::{ColumnInfo, Identity};
+use crate::ir::{Column, ColumnForm, Expression, Kind, Op, Value};
+use sqlparser::ast::{
+    ColumnDef, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, SequenceOptions,
+    TableConstraint,
+};
 use values::{Datum, Error, Result, SqlState, Type};
 
 /// `serial` and its sisters: a type and a sequence.
@@ -45,11 +48,12 @@ impl Draft<'_> {
         }
         let nullable = serial.is_none();
         let missing = Value(Datum::Null);
-        let column = Column { name: name.clone(), kind, nullable, missing, hidden: false };
+        let column =
+            Column { name: name.clone(), kind, nullable, missing, form: ColumnForm::Plain };
         self.table.relation.columns.push(column);
         self.table.columns.push(ColumnInfo::default());
         if serial.is_some() {
-            self.number(&name, kind.ty, &[])?;
+            self.number(&name, kind.ty, None, &[])?;
         }
         for option in &definition.options {
             let named = option.name.as_ref().map(name_of);
@@ -58,14 +62,18 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The column gets its values from a sequence of its own.
+    /// The column gets its values from a sequence of its own, with this name if it has one.
     pub(super) fn number(
         &mut self,
         name: &str,
         ty: Type,
+        sequence: Option<String>,
         options: &[SequenceOptions],
     ) -> Result<()> {
-        let sequence_name = self.free_name(&format!("{}_{name}_seq", self.table.relation.name));
+        let sequence_name = match sequence {
+            Some(stated) => self.stated_name(stated)?,
+            None => self.free_name(&format!("{}_{name}_seq", self.table.relation.name)),
+        };
         let sequence = Options::read(options)?.sequence(self.new_id(), &sequence_name, ty)?;
         let mut code = next_value(&sequence);
         if ty != Type::Int8 {
@@ -115,19 +123,23 @@ impl Draft<'_> {
                 });
             }
             ColumnOption::Generated {
+                generated_as: GeneratedAs::ExpStored | GeneratedAs::Always,
+                generation_expr: Some(expr),
+                generation_expr_mode: Some(GeneratedExpressionMode::Stored),
+                ..
+            } => self.later_generated.push((name.to_owned(), expr.clone())),
+            ColumnOption::Generated { generation_expr: Some(_), .. } => {
+                let message = "a generated column must be STORED";
+                return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+            }
+            ColumnOption::Generated {
                 generated_as,
                 sequence_options,
                 generation_expr: None,
                 ..
             } => {
-                let identity = identity_of(*generated_as)?;
-                refuse_no_integer(kind.ty)?;
-                self.number(name, kind.ty, sequence_options.as_deref().unwrap_or_default())?;
-                let at = self.column(name)?;
-                self.table.relation.columns[usize::from(at)].nullable = false;
-                let info = self.info(name)?;
-                info.identity = Some(identity);
-                info.default_text = None;
+                let options = sequence_options.as_deref().unwrap_or_default();
+                self.identity(name, kind.ty, identity_of(*generated_as)?, options)?;
             }
             ColumnOption::Collation(collation)
                 if matches!(
@@ -140,6 +152,22 @@ impl Draft<'_> {
             }
             other => return Err(unsupported(&format!("column option {other}"))),
         }
+        Ok(())
+    }
+
+    fn identity(
+        &mut self,
+        name: &str,
+        ty: Type,
+        identity: Identity,
+        options: &[SequenceOptions],
+    ) -> Result<()> {
+        refuse_no_integer(ty)?;
+        self.number(name, ty, None, options)?;
+        let at = self.column(name)?;
+        self.table.relation.columns[usize::from(at)].nullable = false;
+        let info = self.info(name)?;
+        (info.identity, info.default_text) = (Some(identity), None);
         Ok(())
     }
 

@@ -1,8 +1,10 @@
 //! The entrance for definitions.
 
-use super::definition::Definition;
+use super::definition::{Definition, Dropping};
 use super::door::check_drop;
-use super::{alter, indexes, sequences, set_value, table, table_as, types, views};
+use super::{
+    alter, comments, foreign, indexes, schemas, sequences, set_value, table, table_as, types, views,
+};
 use crate::bind::{table_name, unsupported};
 use crate::catalog::Catalog;
 use crate::parse::Statement;
@@ -18,8 +20,28 @@ pub fn define(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Option<Definition>> {
+    let mut definition = defined(catalog, statement, context, rows)?;
+    if let Some(definition) = &mut definition {
+        foreign::drop_spare(catalog, definition)?;
+        comments::follow(catalog, definition)?;
+    }
+    Ok(definition)
+}
+
+fn defined(
+    catalog: &Catalog,
+    statement: &Statement,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Option<Definition>> {
+    if let Some(tree) = &statement.comment {
+        return comments::comment(catalog, tree).map(Some);
+    }
     if let Some(tree) = &statement.sequence {
         return sequences::alter(catalog, tree, rows).map(Some);
+    }
+    if let Some(tree) = &statement.view_change {
+        return views::change(catalog, tree).map(Some);
     }
     if let Some(tree) = &statement.type_move {
         return types::move_to(catalog, tree).map(Some);
@@ -31,6 +53,16 @@ pub fn define(
         Tree::CreateTable(tree) => table::create(catalog, statement, tree, context)?,
         Tree::CreateView(tree) => views::create(catalog, statement, tree, context)?,
         Tree::CreateIndex(tree) => indexes::create(catalog, statement, tree, context, rows)?,
+        Tree::CreateSchema {
+            schema_name,
+            or_replace: false,
+            if_not_exists,
+            with: None,
+            options: None,
+            default_collate_spec: None,
+            clone: None,
+        } => schemas::create_schema(schema_name, *if_not_exists)?,
+        Tree::CreateExtension(tree) => schemas::create_extension(tree)?,
         Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
             sequences::create(catalog, name, *if_not_exists, sequence_options)?
         }
@@ -38,30 +70,7 @@ pub fn define(
             types::create(catalog, name, representation.as_ref())?
         }
         Tree::AlterType(tree) => types::alter(catalog, statement, tree, context)?,
-        Tree::Drop {
-            object_type,
-            if_exists,
-            names,
-            cascade,
-            restrict: _,
-            purge,
-            temporary,
-            table,
-        } => {
-            check_drop(*purge, *temporary, table.is_some())?;
-            match object_type {
-                ObjectType::Type => {
-                    let (if_exists, cascade) = (*if_exists, *cascade);
-                    let dropping = types::Dropping { names, if_exists, cascade };
-                    types::drop(catalog, statement, &dropping, context, rows)?
-                }
-                ObjectType::Table => table::drop(catalog, names, *if_exists, *cascade)?,
-                ObjectType::View => views::drop(catalog, names, *if_exists, *cascade)?,
-                ObjectType::Index => indexes::drop(catalog, names, *if_exists)?,
-                ObjectType::Sequence => sequences::drop(catalog, names, *if_exists, *cascade)?,
-                other => return Err(unsupported(&format!("DROP {other}"))),
-            }
-        }
+        Tree::Drop { .. } => drop_objects(catalog, statement, context, rows)?,
         Tree::AlterTable(tree) => alter::alter(catalog, statement, tree, context, rows)?,
         Tree::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
             indexes::rename(catalog, &table_name(name)?, &table_name(index_name)?)?
@@ -72,4 +81,29 @@ pub fn define(
     };
     views::refuse_broken(catalog, &definition)?;
     Ok(Some(definition))
+}
+
+/// DROP
+fn drop_objects(
+    catalog: &Catalog,
+    statement: &Statement,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Definition> {
+    let Tree::Drop { object_type, if_exists, names, cascade, purge, temporary, table, .. } =
+        &statement.tree
+    else {
+        unreachable!("it is DROP")
+    };
+    check_drop(*purge, *temporary, table.is_some())?;
+    let (if_exists, cascade) = (*if_exists, *cascade);
+    let dropping = Dropping { names, if_exists, cascade };
+    match object_type {
+        ObjectType::Type => types::drop(catalog, statement, &dropping, context, rows),
+        ObjectType::Table => table::drop(catalog, names, if_exists, cascade),
+        ObjectType::View => views::drop(catalog, names, if_exists, cascade),
+        ObjectType::Index => indexes::drop(catalog, &dropping, context, rows),
+        ObjectType::Sequence => sequences::drop(catalog, names, if_exists, cascade),
+        other => Err(unsupported(&format!("DROP {other}"))),
+    }
 }

@@ -1,6 +1,9 @@
 //! What a definition comes to.
 
+use crate::bind::name_of;
 use crate::catalog::{Catalog, Delta};
+use crate::system::NAME;
+use sqlparser::ast::{Ident, ObjectName};
 use values::{Datum, Error, Result, SqlState};
 
 /// A definition that was made of a statement: the catalog and the store have to take it together.
@@ -61,4 +64,22 @@ pub(super) fn refuse_name_of_type(catalog: &Catalog, name: &str) -> Result<()> {
         "A relation has an associated type of the same name, so you must use a name that doesn't \
          conflict with any existing type.",
     ))
+}
+
+/// What DROP TYPE or DROP INDEX says.
+pub(super) struct Dropping<'a> {
+    pub(super) names: &'a [ObjectName],
+    pub(super) if_exists: bool,
+    pub(super) cascade: bool,
+}
+
+/// Refuses an owner that is not the one user.
+pub(super) fn refuse_owner(owner: &Ident) -> Result<()> {
+    let name = name_of(owner);
+    let is_own = owner.quote_style.is_none()
+        && ["current_user", "current_role", "session_user"].contains(&name.as_str());
+    if is_own || name == NAME {
+        return Ok(());
+    }
+    Err(Error::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")))
 }

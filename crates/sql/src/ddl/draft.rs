@@ -6,8 +6,8 @@ use super::sequences::next_value;
 use crate::bind::{Binder, name_of, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, ForeignKey, Sequence, Table};
 use crate::ir::{
-    Check, Column, ColumnNumber, Expression, Index, IndexForm, KeyColumn, Kind, ObjectId, Op,
-    Relation, Space, Value,
+    Check, Column, ColumnForm, ColumnNumber, Expression, Index, IndexForm, KeyColumn, Kind,
+    ObjectId, Op, Relation, Space, Value,
 };
 use crate::parse::Lines;
 use crate::run::{Context, entry_space_for};
@@ -54,6 +54,8 @@ pub(super) struct Draft<'a> {
     pub(super) table: Table,
     pub(super) delta: Delta,
     pub(super) later_checks: Vec<LaterCheck>,
+    /// Generated columns with their expressions.
+    pub(super) later_generated: Vec<(String, Expr)>,
     pub(super) later_keys: Vec<LaterKey>,
     /// Foreign keys of the table that are new.
     pub(super) keys: Vec<ForeignKey>,
@@ -80,6 +82,7 @@ impl<'a> Draft<'a> {
             table,
             delta: Delta::default(),
             later_checks: Vec::new(),
+            later_generated: Vec::new(),
             later_keys: Vec::new(),
             keys: Vec::new(),
             catalog,
@@ -174,7 +177,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn stated_name(&mut self, name: String) -> Result<String> {
+    pub(super) fn stated_name(&mut self, name: String) -> Result<String> {
         if self.is_taken(&name) || !self.names.insert(name.clone()) {
             let message = format!("relation \"{name}\" already exists");
             return Err(Error::new(SqlState::DUPLICATE_TABLE, message));
@@ -189,12 +192,16 @@ impl<'a> Draft<'a> {
         let mut taken: BTreeSet<String> = keys.map(|key| key.name.clone()).collect();
         taken.extend(self.keys.iter().map(|key| key.name.clone()));
         taken.extend(relation.checks.iter().map(|check| check.name.clone()));
-        taken.extend(relation.indexes.iter().map(|index| index.name.clone()));
-        taken.insert(relation.primary_name.clone());
+        let indexes = relation.indexes.iter().filter(|index| !index.is_hidden());
+        taken.extend(indexes.map(|index| index.name.clone()));
+        if !relation.has_hidden_key() {
+            taken.insert(relation.primary_name.clone());
+        }
         taken
     }
 
     pub(super) fn bind_checks(&mut self) -> Result<()> {
+        self.bind_generated()?;
         let own = self.table.relation.name.clone();
         let mut taken = self.constraint_names();
         for LaterCheck { name, column, condition } in std::mem::take(&mut self.later_checks) {
@@ -248,7 +255,8 @@ impl<'a> Draft<'a> {
             return None;
         }
         let id = self.new_id();
-        let name = self.free_name(&format!("{}_row_seq", self.table.relation.name));
+        // Nothing names them.
+        let name = format!("{}_row_seq", self.table.relation.name);
         let sequence = Options::default().sequence(id, &name, Type::Int8);
         let sequence = sequence.expect("no options are sound");
         let default = Expression { code: next_value(&sequence) };
@@ -259,7 +267,7 @@ impl<'a> Draft<'a> {
             kind: Kind::plain(Type::Int8),
             nullable: false,
             missing: Value(Datum::Null),
-            hidden: true,
+            form: ColumnForm::Hidden,
         });
         self.table.columns.push(ColumnInfo {
             default: Some(default),
@@ -268,8 +276,7 @@ impl<'a> Draft<'a> {
         });
         self.table.relation.primary =
             vec![KeyColumn { column, descending: false, nulls_first: false }];
-        self.table.relation.primary_name =
-            self.free_name(&format!("{}_row_key", self.table.relation.name));
+        self.table.relation.primary_name = format!("{}_row_key", self.table.relation.name);
         Some(column)
     }
 }

@@ -3,10 +3,10 @@
 use super::definition::Definition;
 use super::draft::{Draft, free_name, new_index};
 use crate::bind::{leading_index, name_of, table_name, unique_index, unsupported};
-use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, IndexForm, KeyColumn, Referential};
+use crate::catalog::{Catalog, Deferral, Delta, ForeignKey, Table};
+use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, ObjectId, Referential};
 use sqlparser::ast::{
-    ConstraintReferenceMatchKind, ForeignKeyConstraint, Ident, ReferentialAction,
+    ConstraintReferenceMatchKind, DeferrableInitial, ForeignKeyConstraint, Ident, ReferentialAction,
 };
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState, Type};
@@ -83,8 +83,11 @@ impl Draft<'_> {
         }
         let name = self.constraint_name(name, &format!("{own}_{names}_fkey"))?;
         check_types(&name, &self.table, &columns, &parent, &referred)?;
-        let is_deferrable = characteristics
-            .is_some_and(|each| each.deferrable == Some(true) || each.initially.is_some());
+        let deferral = match characteristics {
+            Some(each) if each.initially == Some(DeferrableInitial::Deferred) => Deferral::Deferred,
+            Some(each) if each.deferrable == Some(true) => Deferral::Deferrable,
+            _ => Deferral::No,
+        };
         Ok(ForeignKey {
             id: self.new_id(),
             name,
@@ -94,7 +97,7 @@ impl Draft<'_> {
             referred,
             on_delete: action(tree.on_delete),
             on_update: action(tree.on_update),
-            is_deferrable,
+            deferral,
         })
     }
 
@@ -128,16 +131,58 @@ impl Draft<'_> {
         if leading_index(&self.table.relation, &key.columns).is_some() {
             return;
         }
-        let column = |column: &ColumnNumber| KeyColumn {
-            column: *column,
-            descending: false,
-            nulls_first: false,
-        };
-        let columns: Vec<KeyColumn> = key.columns.iter().map(column).collect();
-        let (id, name) = (self.new_id(), self.free_name(&format!("{}_idx", key.name)));
-        let index = new_index(&self.table, id, name, IndexForm::Plain, columns);
+        let id = self.new_id();
+        let index = hidden_index(&self.table, id, key);
         self.table.relation.indexes.push(index);
     }
+}
+
+/// The index by which a foreign key finds children where no other one does.
+pub(super) fn hidden_index(table: &Table, id: ObjectId, key: &ForeignKey) -> Index {
+    let column = |column: &ColumnNumber| KeyColumn {
+        column: *column,
+        descending: false,
+        nulls_first: false,
+    };
+    let columns: Vec<KeyColumn> = key.columns.iter().map(column).collect();
+    new_index(table, id, hidden_name(key), IndexForm::OfKey, columns)
+}
+
+/// What EXPLAIN calls the index of a foreign key.
+pub(super) fn hidden_name(key: &ForeignKey) -> String {
+    format!("{}_idx", key.name)
+}
+
+/// Drops the indexes of foreign keys that have gone, or find children by other ones now.
+pub(super) fn drop_spare(catalog: &Catalog, definition: &mut Definition) -> Result<()> {
+    let has_hidden = |catalog: &Catalog| {
+        let mut all = catalog.tables().flat_map(|table| &table.relation.indexes);
+        all.any(Index::is_hidden)
+    };
+    if definition.delta.is_empty() || !has_hidden(catalog) {
+        return Ok(());
+    }
+    let next = catalog.with(&definition.delta)?;
+    for table in next.tables() {
+        let mut kept = Table::clone(table);
+        let hidden = table.relation.indexes.iter().filter(|index| index.is_hidden());
+        for index in hidden {
+            let at = kept.relation.indexes.iter().position(|own| own.id == index.id);
+            let Some(at) = at else { continue };
+            let own = kept.relation.indexes.remove(at);
+            let name = &kept.relation.name;
+            let mut keys = next.foreign_keys().filter(|key| key.child == *name);
+            if keys.any(|key| leading_index(&kept.relation, &key.columns).is_none()) {
+                kept.relation.indexes.insert(at, own);
+            } else {
+                definition.delta.clear(own.space, own.id);
+            }
+        }
+        if kept.relation.indexes.len() < table.relation.indexes.len() {
+            definition.delta.put_table(&kept);
+        }
+    }
+    Ok(())
 }
 
 fn partial(tree: &ForeignKeyConstraint) -> bool {
@@ -167,7 +212,7 @@ fn referred(parent: &Table, names: &[Ident]) -> Result<Vec<ColumnNumber>> {
     }
     let relation = &parent.relation;
     let columns: Vec<ColumnNumber> = relation.primary.iter().map(|each| each.column).collect();
-    if columns.iter().any(|column| relation.columns[usize::from(*column)].hidden) {
+    if columns.iter().any(|column| relation.columns[usize::from(*column)].is_hidden()) {
         let message = format!("there is no primary key for referenced table \"{}\"", relation.name);
         return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
     }
@@ -252,28 +297,12 @@ fn dependent(message: String, lines: Vec<String>) -> Error {
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
-/// Refuses to drop what a foreign key looks parents up by; `next` is the table without it.
-pub(super) fn refuse_drop(catalog: &Catalog, next: &Table, kind: &str, name: &str) -> Result<()> {
-    let relation = &next.relation;
-    let needed = catalog
-        .foreign_keys()
-        .find(|key| key.parent == relation.name && unique_index(relation, &key.referred).is_none());
-    needed.map_or(Ok(()), |key| Err(needs(key, kind, name)))
-}
-
-fn needs(key: &ForeignKey, kind: &str, name: &str) -> Error {
-    let message = format!("cannot drop {kind} {name} because other objects depend on it");
-    let line = format!("constraint {} on table {}", key.name, key.child);
-    Error::new(SqlState::DEPENDENT_OBJECTS, message)
-        .with_detail(format!("{line} depends on {kind} {name}"))
-        .with_hint("Drop the foreign key first.")
-}
-
-/// Drops the foreign keys that looked parents up by a constraint which has gone, or refuses that;
-/// `next` is the table without it. What the client is told.
+/// Drops the foreign keys that looked parents up by an index which has gone, or refuses that;
+/// `next` is the table without it, `what` says what it is. What the client is told.
 pub(super) fn drop_needing(
     catalog: &Catalog,
     next: &Table,
+    what: &str,
     name: &str,
     cascade: bool,
     delta: &mut Delta,
@@ -286,10 +315,7 @@ pub(super) fn drop_needing(
     let needing: Vec<_> = catalog.foreign_keys().filter(needs).collect();
     let shown = |key: &ForeignKey| format!("constraint {} on table {}", key.name, key.child);
     if !cascade && !needing.is_empty() {
-        let own = &relation.name;
-        let message = format!(
-            "cannot drop constraint {name} on table {own} because other objects depend on it"
-        );
+        let message = format!("cannot drop {what} because other objects depend on it");
         let lines = needing.iter().map(|key| format!("{} depends on index {name}", shown(key)));
         return Err(dependent(message, lines.collect()));
     }
@@ -301,16 +327,6 @@ pub(super) fn drop_needing(
         [one] => Some(format!("drop cascades to {}", shown(one))),
         several => Some(format!("drop cascades to {} other objects", several.len())),
     })
-}
-
-/// Refuses to drop the last index that a foreign key finds children by; `next` is the table without
-/// it.
-pub(super) fn refuse_last(catalog: &Catalog, next: &Table, name: &str) -> Result<()> {
-    let relation = &next.relation;
-    let needed = catalog
-        .foreign_keys()
-        .find(|key| key.child == relation.name && leading_index(relation, &key.columns).is_none());
-    needed.map_or(Ok(()), |key| Err(needs(key, "index", name)))
 }
 
 /// TRUNCATE ... CASCADE: adds the tables that refer to these; what the client is told.

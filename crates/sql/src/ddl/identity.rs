@@ -4,12 +4,12 @@ use super::alter::Altering;
 use super::columns::refuse_no_integer;
 use super::counting::Options;
 use super::sequences::{counted, replace_in};
-use crate::bind::{name_of, unsupported};
+use crate::bind::{name_of, table_name, unsupported};
 use crate::catalog::{Identity, Sequence, Table};
 use crate::ir::ObjectId;
 use crate::parse::IdentityChange;
 use crate::run::Rows;
-use sqlparser::ast::{GeneratedAs, Ident, SequenceOptions};
+use sqlparser::ast::{GeneratedAs, Ident, ObjectName, SequenceOptions};
 use values::{Error, Result, SqlState, Type};
 
 fn wrong_state(message: String) -> Error {
@@ -30,7 +30,8 @@ impl Altering<'_> {
     pub(super) fn add_identity(
         &mut self,
         name: &Ident,
-        generated: Option<GeneratedAs>,
+        generated: GeneratedAs,
+        sequence: Option<&ObjectName>,
         options: &[SequenceOptions],
     ) -> Result<()> {
         let (own, shown, column) = (self.name(), name_of(name), self.column(name)?);
@@ -56,8 +57,9 @@ impl Altering<'_> {
             let message = "a second sequence of one column is not supported";
             return Err(Error::unsupported(message, "Drop the first one before."));
         }
-        let identity = identity_of(generated.unwrap_or(GeneratedAs::Always))?;
-        self.draft.number(&shown, ty, options)?;
+        let identity = identity_of(generated)?;
+        let sequence = sequence.map(table_name).transpose()?;
+        self.draft.number(&shown, ty, sequence, options)?;
         let info = &mut self.draft.table.columns[at];
         (info.identity, info.default_text) = (Some(identity), None);
         Ok(())
@@ -72,7 +74,8 @@ impl Altering<'_> {
         let (own, shown, column) = (self.name(), name_of(name), self.column(name)?);
         let at = usize::from(column);
         let info = &self.draft.table.columns[at];
-        if info.identity.is_none() {
+        let is_new = matches!(change, IdentityChange::Add { .. });
+        if info.identity.is_none() && !is_new {
             let message =
                 format!("column \"{shown}\" of relation \"{own}\" is not an identity column");
             if matches!(change, IdentityChange::Drop { if_exists: true }) {
@@ -82,6 +85,9 @@ impl Altering<'_> {
             return Err(wrong_state(message));
         }
         match change {
+            IdentityChange::Add { generated, sequence, counting } => {
+                self.add_identity(name, *generated, sequence.as_ref(), &counting.options)
+            }
             IdentityChange::Drop { .. } => {
                 let info = std::mem::take(&mut self.draft.table.columns[at]);
                 if let Some(sequence) = info.sequence {

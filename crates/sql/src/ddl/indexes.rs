@@ -1,16 +1,18 @@
 //! Indexes of tables that exist.
 
-use super::definition::Definition;
+use super::definition::{Definition, Dropping};
 use super::door::check_index;
 use super::draft::{free_name, kept, key_order, new_index, refuse_key_kind};
-use super::foreign::{refuse_drop, refuse_last};
+use super::foreign::{drop_needing, hidden_index, hidden_name};
 use super::rebuild::too_many;
-use crate::bind::{Binder, KeyPart, index_column_name, is_index_element, table_name};
-use crate::catalog::{Catalog, Delta, Table};
-use crate::ir::{ColumnNumber, Index, KeyColumn, Relation, SpecialIndex};
+use crate::bind::{
+    Binder, KeyPart, index_column_name, is_index_element, leading_index, table_name,
+};
+use crate::catalog::{Catalog, Delta, ForeignKey, Table};
+use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, ObjectId, Relation, SpecialIndex};
 use crate::parse::Statement;
 use crate::run::{Context, Pages, Pass, Rows, fill_entry};
-use sqlparser::ast::{CreateIndex, Expr, IndexColumn, ObjectName};
+use sqlparser::ast::{CreateIndex, Expr, IndexColumn};
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
@@ -49,11 +51,19 @@ pub(super) fn create(
     if catalog.is_named(&name) {
         return Definition::existing(TAG, &name, tree.if_not_exists);
     }
-    let index = new_index(table, catalog.next_id(), name, special.form(), columns);
+    let (form, mut delta, mut next) = (special.form(), Delta::default(), Table::clone(table));
+    let is_same = |own: &&mut Index| own.is_hidden() && own.columns == columns;
+    if form == IndexForm::Plain
+        && let Some(own) = next.relation.indexes.iter_mut().find(is_same)
+    {
+        // It has the entries already.
+        (own.name, own.form) = (name, form);
+        delta.put_table(&next);
+        return Ok(Definition::new(TAG, delta));
+    }
+    let index = new_index(table, catalog.next_id(), name, form, columns);
     fill(table, &index, context, rows)?;
-    let mut next = Table::clone(table);
     next.relation.indexes.push(index);
-    let mut delta = Delta::default();
     delta.put_table(&next);
     delta.set_next_id(catalog.next_id().next());
     Ok(Definition::new(TAG, delta))
@@ -159,42 +169,88 @@ fn required(table: &Table, name: &str) -> Error {
         .with_hint(format!("You can drop constraint {name} on table {table} instead."))
 }
 
-pub(super) fn drop(catalog: &Catalog, names: &[ObjectName], if_exists: bool) -> Result<Definition> {
+/// DROP INDEX. Where a foreign key found children by an index that goes, it keeps one.
+pub(super) fn drop(
+    catalog: &Catalog,
+    dropping: &Dropping<'_>,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Definition> {
     let mut definition = Definition::new("DROP INDEX", Delta::default());
     // Tables without the indexes that are dropped so far: several may be of one table.
-    let mut changed: Vec<Table> = Vec::new();
-    for name in names {
+    let mut changed: Vec<(Table, Vec<Index>)> = Vec::new();
+    for name in dropping.names {
         let own = table_name(name)?;
-        let primary = catalog.tables().find(|table| table.relation.primary_name == own);
-        if let Some(table) = primary {
+        if let Some(table) = catalog.table_of_primary(&own) {
             return Err(required(table, &own));
         }
         let Some((table, at)) = catalog.index(&own) else {
             let message = format!("index \"{own}\" does not exist");
             let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
-            definition.skip_missing(error, if_exists)?;
+            definition.skip_missing(error, dropping.if_exists)?;
             continue;
         };
+        let id = table.relation.indexes[at].id;
         if table.relation.indexes[at].is_constraint() {
             return Err(required(table, &own));
         }
-        let known = changed.iter().position(|next| next.relation.id == table.relation.id);
+        let known = changed.iter().position(|(next, _)| next.relation.id == table.relation.id);
         let known = known.unwrap_or_else(|| {
-            changed.push(Table::clone(table));
+            changed.push((Table::clone(table), Vec::new()));
             changed.len() - 1
         });
-        let next = &mut changed[known];
-        let Some(at) = next.relation.indexes.iter().position(|index| index.name == own) else {
+        let (next, removed) = &mut changed[known];
+        let Some(at) = next.relation.indexes.iter().position(|index| index.id == id) else {
             // It is named twice.
             continue;
         };
-        let index = next.relation.indexes.remove(at);
-        refuse_drop(catalog, next, "index", &index.name)?;
-        refuse_last(catalog, next, &index.name)?;
-        definition.delta.clear(index.space, index.id);
+        removed.push(next.relation.indexes.remove(at));
+        let (what, cascade) = (format!("index {own}"), dropping.cascade);
+        let delta = &mut definition.delta;
+        if let Some(notice) = drop_needing(catalog, next, &what, &own, cascade, delta)? {
+            definition.notice = Some(notice);
+        }
     }
-    changed.iter().for_each(|next| definition.delta.put_table(next));
+    let mut next_id = catalog.next_id();
+    for (mut next, mut removed) in changed {
+        for key in catalog.foreign_keys().filter(|key| key.child == next.relation.name) {
+            let is_dropped = definition.delta.drops_foreign_key(key.id);
+            if !is_dropped && leading_index(&next.relation, &key.columns).is_none() {
+                let index = kept_index(&next, key, &mut removed, &mut next_id, context, rows)?;
+                next.relation.indexes.push(index);
+            }
+        }
+        removed.iter().for_each(|index| definition.delta.clear(index.space, index.id));
+        definition.delta.put_table(&next);
+    }
+    if next_id != catalog.next_id() {
+        definition.delta.set_next_id(next_id);
+    }
     Ok(definition)
+}
+
+/// The index of a foreign key: one of those that go, with its entries, or another one.
+fn kept_index(
+    table: &Table,
+    key: &ForeignKey,
+    removed: &mut Vec<Index>,
+    next_id: &mut ObjectId,
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Index> {
+    let finds = |index: &Index| {
+        let mut relation = table.relation.clone();
+        relation.indexes = vec![index.clone()];
+        index.form == IndexForm::Plain && leading_index(&relation, &key.columns).is_some()
+    };
+    if let Some(at) = removed.iter().position(finds) {
+        let index = removed.remove(at);
+        return Ok(Index { name: hidden_name(key), form: IndexForm::OfKey, ..index });
+    }
+    let index = hidden_index(table, *next_id, key);
+    *next_id = next_id.next();
+    fill(table, &index, context, rows)?;
+    Ok(index)
 }
 
 /// ALTER INDEX ... RENAME TO
@@ -208,7 +264,7 @@ pub(super) fn rename(catalog: &Catalog, own: &str, new: &str) -> Result<Definiti
         let mut next = Table::clone(table);
         new.clone_into(&mut next.relation.indexes[at].name);
         delta.put_table(&next);
-    } else if let Some(table) = catalog.tables().find(|each| each.relation.primary_name == own) {
+    } else if let Some(table) = catalog.table_of_primary(own) {
         let mut next = Table::clone(table);
         new.clone_into(&mut next.relation.primary_name);
         delta.put_table(&next);

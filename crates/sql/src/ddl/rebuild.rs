@@ -236,7 +236,9 @@ impl Work<'_> {
                     "column \"{name}\" of relation \"{}\" contains null values",
                     self.relation.name
                 );
-                return Err(Error::new(SqlState::NOT_NULL_VIOLATION, message));
+                return Err(Error::new(SqlState::NOT_NULL_VIOLATION, message)
+                    .with_table(&self.relation.name)
+                    .with_column(name));
             }
         }
         for check in &self.relation.checks[checks..] {
@@ -245,9 +247,9 @@ impl Work<'_> {
                     "check constraint \"{}\" of relation \"{}\" is violated by some row",
                     check.name, self.relation.name
                 );
-                return Err(
-                    Error::new(SqlState::CHECK_VIOLATION, message).with_constraint(&check.name)
-                );
+                return Err(Error::new(SqlState::CHECK_VIOLATION, message)
+                    .with_table(&self.relation.name)
+                    .with_constraint(&check.name));
             }
         }
         Ok(())

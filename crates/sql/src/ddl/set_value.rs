@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, Delta, Sequence};
 use crate::ir::{Kind, Value};
 use crate::parse::Statement;
 use crate::run::{Context, Pass, Rows, run};
-use crate::system::{System, name_parts};
+use crate::system::{NAME, System, name_parts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -101,15 +101,21 @@ fn delta_of(catalog: &Catalog, set: &BTreeMap<String, (i64, bool)>) -> Delta {
     delta
 }
 
-fn find<'c>(catalog: &'c Catalog, text: &str) -> Result<&'c Sequence> {
+/// The sequence that text names.
+pub(crate) fn find<'c>(catalog: &'c Catalog, text: &str) -> Result<&'c Arc<Sequence>> {
+    let parts = name_parts(text)?;
     let missing = || {
-        let message = format!("relation \"{text}\" does not exist");
+        let message = format!("relation \"{}\" does not exist", parts.join("."));
         Error::new(SqlState::UNDEFINED_TABLE, message)
     };
-    let parts = name_parts(text)?;
     let name = match &parts[..] {
         [name] => name,
         [schema, name] if schema == "public" => name,
+        [database, schema, name] if database == NAME && schema == "public" => name,
+        [schema, _] if !["pg_catalog", "information_schema"].contains(&schema.as_str()) => {
+            let message = format!("schema \"{schema}\" does not exist");
+            return Err(Error::new(SqlState::UNDEFINED_SCHEMA, message));
+        }
         _ => return Err(missing()),
     };
     match catalog.sequence(name) {

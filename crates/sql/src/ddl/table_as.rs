@@ -6,7 +6,7 @@ use super::rebuild::{count_on, too_many};
 use super::table::{choose_spaces, new_draft};
 use crate::bind::{Options, OutputColumn, Prepared, name_of, prepare, table_name};
 use crate::catalog::{Catalog, ColumnInfo, Sequence};
-use crate::ir::{Column, ColumnNumber, Relation, Value};
+use crate::ir::{Column, ColumnForm, ColumnNumber, Relation, Value};
 use crate::parse::{Statement, TableAs};
 use crate::run::{Context, Pass, Rows, encode_row, primary_key, run, sequence_number};
 use crate::system::System;
@@ -113,8 +113,8 @@ fn add_columns(draft: &mut Draft<'_>, tree: &TableAs, columns: &[OutputColumn]) 
             let message = format!("a column of type {} is not supported", kind.ty.name());
             return Err(Error::unsupported(message, "Cast it to text or integer."));
         }
-        let (nullable, missing, hidden) = (true, Value(Datum::Null), false);
-        draft.table.relation.columns.push(Column { name, kind, nullable, missing, hidden });
+        let (nullable, missing, form) = (true, Value(Datum::Null), ColumnForm::Plain);
+        draft.table.relation.columns.push(Column { name, kind, nullable, missing, form });
         draft.table.columns.push(ColumnInfo::default());
     }
     Ok(())

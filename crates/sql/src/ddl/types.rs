@@ -2,14 +2,14 @@
 //! need no catalog: a type that changes is changed in all that names it.
 
 use super::alter;
-use super::definition::Definition;
+use super::definition::{Definition, Dropping, refuse_owner};
 use super::views::{dependent, drop_dependents};
 use crate::bind::{Binder, name_of, table_name, unsupported};
 use crate::catalog::{Catalog, Delta, Table, View};
-use crate::ir::{ColumnNumber, Expression, Index, Kind, Op, Value, to_bytes};
+use crate::ir::{ColumnForm, ColumnNumber, Expression, Index, Kind, Op, Value, to_bytes};
 use crate::parse::{Statement, TypeMove, TypePlace};
 use crate::run::{Context, Rows};
-use crate::system::{NAME, quoted};
+use crate::system::quoted;
 use sqlparser::ast::{
     AlterTable, AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, Ident,
     ObjectName, UserDefinedTypeRepresentation,
@@ -112,13 +112,7 @@ pub(super) fn move_to(catalog: &Catalog, tree: &TypeMove) -> Result<Definition> 
     found(catalog, &table_name(&tree.name)?)?;
     match &tree.to {
         TypePlace::Owner(owner) => {
-            let name = name_of(owner);
-            let is_own = owner.quote_style.is_none()
-                && ["current_user", "current_role", "session_user"].contains(&name.as_str());
-            if !is_own && name != NAME {
-                let message = format!("role \"{name}\" does not exist");
-                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
-            }
+            refuse_owner(owner)?;
         }
         TypePlace::Schema(schema) => {
             let name = name_of(schema);
@@ -228,13 +222,6 @@ pub(super) fn drop(
     Ok(definition)
 }
 
-/// What DROP TYPE says.
-pub(super) struct Dropping<'a> {
-    pub(super) names: &'a [ObjectName],
-    pub(super) if_exists: bool,
-    pub(super) cascade: bool,
-}
-
 /// A column of the type.
 struct DependentColumn {
     table: String,
@@ -275,7 +262,7 @@ fn columns_of(catalog: &Catalog, ty: EnumType) -> Vec<DependentColumn> {
     for table in catalog.tables() {
         for column in &table.relation.columns {
             // Rows still have values of dropped columns, by the definition in the table.
-            if column.kind.ty.enum_type() == Some(ty) && !column.hidden {
+            if column.kind.ty.enum_type() == Some(ty) && !column.is_hidden() {
                 let (table, name) = (table.relation.name.clone(), column.name.clone());
                 all.push(DependentColumn { table, name, ty: column.kind.ty.name() });
             }
@@ -295,7 +282,7 @@ fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
     for Table { relation, columns } in catalog.tables().map(|table| &**table) {
         let own = &relation.name;
         for (column, info) in relation.columns.iter().zip(columns) {
-            let is_own = column.kind.ty.enum_type() == Some(ty) || column.hidden;
+            let is_own = column.kind.ty.enum_type() == Some(ty) || column.is_hidden();
             if !is_own && info.default.as_ref().is_some_and(|default| has(default, ty)) {
                 let name = &column.name;
                 let shown = ty.shown();
@@ -391,6 +378,9 @@ fn changed_table(table: &Table, ty: EnumType) -> Result<Option<Table>> {
     for column in &mut relation.columns {
         change_kind(&mut column.kind, ty);
         change_value(&mut column.missing, ty)?;
+        if let ColumnForm::Generated(value) = &mut column.form {
+            change_expression(value, ty)?;
+        }
     }
     for check in &mut relation.checks {
         change_expression(&mut check.condition, ty)?;

@@ -1,11 +1,11 @@
 //! Views, and what depends on the tables and views that they select from.
 
-use super::definition::{Definition, refuse_name_of_type};
+use super::definition::{Definition, refuse_name_of_type, refuse_owner};
 use super::door::check_view;
 use crate::bind::{Binder, NewView, name_of, table_name};
 use crate::catalog::{Catalog, Delta, Table, Used, View, ViewColumn};
 use crate::ir::Kind;
-use crate::parse::{Statement, query_text};
+use crate::parse::{Statement, ViewChange, ViewPlace, query_text};
 use crate::run::Context;
 use sqlparser::ast::{CreateView, ObjectName, Spanned};
 use std::collections::BTreeSet;
@@ -21,6 +21,11 @@ pub(super) fn create(
     const TAG: &str = "CREATE VIEW";
     check_view(tree)?;
     let name = table_name(&tree.name)?;
+    let zone = &context.zone;
+    let bound =
+        Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
+    let NewView { mut columns, stars, uses } = bound;
+    name_columns(&mut columns, tree)?;
     refuse_name_of_type(catalog, &name)?;
     let old = catalog.view(&name);
     if catalog.is_named(&name) && !tree.or_replace {
@@ -30,11 +35,6 @@ pub(super) fn create(
         let message = format!("\"{name}\" is not a view");
         return Err(Error::new(SqlState::WRONG_OBJECT, message));
     }
-    let zone = &context.zone;
-    let bound =
-        Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
-    let NewView { mut columns, stars, uses } = bound;
-    name_columns(&mut columns, tree)?;
     let text = statement.text.as_deref().unwrap_or_default();
     let text = query_text(text, tree.name.span().start, &stars)?;
     let mut delta = Delta::default();
@@ -158,6 +158,56 @@ pub(super) fn drop(
     Ok(definition)
 }
 
+/// ALTER VIEW ... RENAME TO and OWNER TO
+pub(super) fn change(catalog: &Catalog, tree: &ViewChange) -> Result<Definition> {
+    const TAG: &str = "ALTER VIEW";
+    let own = table_name(&tree.name)?;
+    let Some(view) = catalog.view(&own) else {
+        if catalog.is_named(&own) {
+            let message = format!("\"{own}\" is not a view");
+            return Err(Error::new(SqlState::WRONG_OBJECT, message));
+        }
+        let message = format!("relation \"{own}\" does not exist");
+        let mut definition = Definition::new(TAG, Delta::default());
+        let error = Error::new(SqlState::UNDEFINED_TABLE, message);
+        definition.skip_missing(error, tree.if_exists)?;
+        return Ok(definition);
+    };
+    match &tree.to {
+        ViewPlace::Name(new) => rename(catalog, view, &table_name(new)?, TAG),
+        ViewPlace::Owner(owner) => {
+            refuse_owner(owner)?;
+            Ok(Definition::new(TAG, Delta::default()))
+        }
+    }
+}
+
+/// Gives a view another name, if no other one names it in its text.
+pub(super) fn rename(
+    catalog: &Catalog,
+    view: &View,
+    new: &str,
+    tag: &'static str,
+) -> Result<Definition> {
+    if catalog.is_named(new) {
+        return Definition::existing(tag, new, false);
+    }
+    refuse_name_of_type(catalog, new)?;
+    if let Some((_, user)) = users(catalog, &view.name).first() {
+        let (own, user) = (&view.name, &user.name);
+        let message = format!(
+            "another name for view \"{own}\" is not supported, as view \"{user}\" names it"
+        );
+        return Err(Error::unsupported(
+            message,
+            "Drop the other view, and create it again after that.",
+        ));
+    }
+    let mut delta = Delta::default();
+    delta.put_view(&View { name: new.to_owned(), ..view.clone() });
+    Ok(Definition::new(tag, delta))
+}
+
 /// Refuses what is about tables and gets a view.
 pub(super) fn refuse_view(catalog: &Catalog, name: &str) -> Result<()> {
     match catalog.view(name) {
@@ -275,7 +325,7 @@ fn check_used(next: &Catalog, view: &View, used: &Used, before: &Table) -> Resul
                 let at_place = at.and_then(|at| after.relation.columns.get(at));
                 let is_new = |name: &str| before.column(name).is_none();
                 let is_renamed =
-                    at_place.is_some_and(|column| !column.hidden && is_new(&column.name));
+                    at_place.is_some_and(|column| !column.is_hidden() && is_new(&column.name));
                 if is_renamed && after.relation.columns.len() == before.relation.columns.len() {
                     return Err(renamed(format!("another name for column \"{column}\"")));
                 }

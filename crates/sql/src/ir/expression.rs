@@ -1,5 +1,9 @@
 //! Expressions: programs for a stack of values.
 
+use super::claim::Claim;
+use super::functions::{
+    ArrayFunction, ByteFunction, MathFunction, PatternFunction, TextFunction, TimeFunction,
+};
 use super::number::{ColumnNumber, ObjectId, QueryNumber};
 use super::system::SystemFunction;
 use super::value::{Kind, Value};
@@ -47,6 +51,11 @@ pub enum Op {
     System(SystemFunction, u32),
     /// Pushes what the statement's seed, its last parameter, comes to for the next time.
     Random(Random),
+    /// Pops the values of a row's key, pushes whether the query takes the row: it passes by one
+    /// that another transaction has claimed.
+    Unclaimed(Box<Claim>),
+    /// Pops the values of a row's key: the row is one of the answer, and is claimed.
+    Claim(Box<Claim>),
 }
 
 /// What is made of the rows of a query in an expression.
@@ -204,6 +213,12 @@ pub enum Function {
     MakeTime,
     /// A number as text of a stated form.
     NumberText,
+    Math(MathFunction),
+    Bytes(ByteFunction),
+    Text(TextFunction),
+    Time(TimeFunction),
+    Pattern(PatternFunction),
+    Array(ArrayFunction),
     /// `pg_notify`: tells listeners of a channel when the transaction has committed.
     Notify,
 }
@@ -234,7 +249,7 @@ impl Expression {
             let has_own = matches!(op, Op::Column(_) | Op::Next(_) | Op::Query(..) | Op::Random(_));
             has_own || op.has_effect()
         };
-        !self.code.iter().any(is_of_row)
+        !self.code.iter().any(is_of_row) && self.claims().next().is_none()
     }
 
     /// Whether each way through it takes only what is there, and leaves just one value.
@@ -270,6 +285,14 @@ impl Expression {
     /// Whether it has random values.
     pub fn needs_seed(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::Random(_)))
+    }
+
+    /// The claims of rows that it makes.
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.code.iter().filter_map(|op| match op {
+            Op::Claim(claim) => Some(&**claim),
+            _ => None,
+        })
     }
 
     /// Whether it notifies listeners.
@@ -308,6 +331,8 @@ impl Op {
             Op::Cast(..) | Op::JumpIf(..) | Op::JumpIfNotNull(_) => (1, 1),
             Op::Jump(_) => (0, 0),
             Op::JumpUnless(_) | Op::Pop => (1, 0),
+            Op::Unclaimed(claim) => (claim.key.len(), 1),
+            Op::Claim(claim) => (claim.key.len(), 0),
         }
     }
 

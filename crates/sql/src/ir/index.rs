@@ -38,6 +38,8 @@ pub enum IndexForm {
     Unique,
     /// Of rows that a predicate holds for, or by expressions.
     Special(Box<SpecialIndex>),
+    /// As a plain one, for a foreign key: no statement asked for it, and none can name it.
+    OfKey,
 }
 
 /// An index of a part of the rows, or over expressions.
@@ -87,7 +89,7 @@ impl Index {
     /// Whether no two of its rows may have the same values.
     pub fn is_unique(&self) -> bool {
         match &self.form {
-            IndexForm::Plain => false,
+            IndexForm::Plain | IndexForm::OfKey => false,
             IndexForm::Unique => true,
             IndexForm::Special(special) => special.unique,
         }
@@ -97,7 +99,7 @@ impl Index {
     pub fn special(&self) -> Option<&SpecialIndex> {
         match &self.form {
             IndexForm::Special(special) => Some(&**special).filter(|special| !special.is_empty()),
-            IndexForm::Plain | IndexForm::Unique => None,
+            IndexForm::Plain | IndexForm::Unique | IndexForm::OfKey => None,
         }
     }
 
@@ -105,7 +107,7 @@ impl Index {
     pub(crate) fn special_mut(&mut self) -> Option<&mut SpecialIndex> {
         match &mut self.form {
             IndexForm::Special(special) => Some(special),
-            IndexForm::Plain | IndexForm::Unique => None,
+            IndexForm::Plain | IndexForm::Unique | IndexForm::OfKey => None,
         }
     }
 
@@ -113,6 +115,11 @@ impl Index {
     /// indexes of all rows that are none, too.
     pub fn is_constraint(&self) -> bool {
         self.form == IndexForm::Unique
+    }
+
+    /// Whether no statement can name it.
+    pub fn is_hidden(&self) -> bool {
+        self.form == IndexForm::OfKey
     }
 
     /// The conditions of its rows; none if it has all.

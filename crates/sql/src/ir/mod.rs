@@ -7,11 +7,13 @@
 
 mod access;
 mod change;
+mod claim;
 mod codec;
 mod composed;
 mod effect;
 mod expression;
 mod foreign;
+mod functions;
 mod guarded;
 mod index;
 mod join;
@@ -27,6 +29,7 @@ mod writing;
 
 pub use access::{Access, Among, Bound, KeyOrder, Members, RangeRest};
 pub use change::{Action, Assignment, Conflict, Delete, Insert, InsertRows, Update};
+pub use claim::{Claim, ClaimKey, Strength, Wait};
 pub use codec::{VERSION, decode, encode};
 pub(crate) use codec::{from_bytes, to_bytes};
 pub use composed::{
@@ -35,13 +38,17 @@ pub use composed::{
 pub use effect::{AdvisoryAction, AdvisoryMode, SleepForm};
 pub use expression::{Expression, Function, Op, Random, Use};
 pub use foreign::{ForeignKey, Referential};
+pub use functions::{
+    ArrayFunction, ByteFunction, MathFunction, PatternFunction, Statistic, TextFunction,
+    TimeFunction,
+};
 pub use guarded::Guarded;
 pub use index::{Computed, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use number::{ColumnNumber, ObjectId, QueryNumber};
 pub use plan::Plan;
 pub use query::{Aggregate, AggregateKind, Direction, Group, OrderedKind, Select, SortKey, Source};
-pub use relation::{Check, Column, KeyColumn, Relation, Space};
+pub use relation::{Check, Column, ColumnForm, KeyColumn, Relation, Space};
 pub use system::{RowsCall, RowsFunction, SystemFunction};
 pub use value::{Kind, Value};
 pub use window::{Frame, FrameBound, FrameUnit, Window, WindowCall, WindowFunction, Windows};

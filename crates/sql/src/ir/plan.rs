@@ -1,6 +1,7 @@
 //! Plans of statements.
 
 use super::change::{Delete, Insert, InsertRows, Update};
+use super::claim::Claim;
 use super::composed::{Composed, Input, Main, QUERY_DEPTH_MAX, Query};
 use super::expression::{Expression, Op};
 use super::foreign::changed_children;
@@ -185,6 +186,19 @@ impl Plan {
         needs
     }
 
+    /// The claims of rows that it makes, each once.
+    pub fn claims(&self) -> Vec<Claim> {
+        let mut claims: Vec<Claim> = Vec::new();
+        self.each_expression(&mut |expression| {
+            for claim in expression.claims() {
+                if !claims.contains(claim) {
+                    claims.push(claim.clone());
+                }
+            }
+        });
+        claims
+    }
+
     /// Whether it has random values: their seed is behind its parameters.
     pub fn needs_seed(&self) -> bool {
         let mut needs = false;
@@ -221,17 +235,14 @@ impl Plan {
         any
     }
 
-    /// Whether it reads the system catalog or the session as rows, or matches regular expressions
-    /// to rows.
+    /// Whether it reads the system catalog or the session as rows.
     fn has_system_rows(&self) -> bool {
         let queries = match self {
             Plan::Composed(plan) => &plan.queries[..],
             Plan::Writing(plan) => &plan.queries,
             _ => &[],
         };
-        let is_of_system = |call: &RowsCall| {
-            matches!(call.function, RowsFunction::RegexMatches | RowsFunction::ListeningChannels)
-        };
+        let is_of_system = |call: &RowsCall| call.function == RowsFunction::ListeningChannels;
         queries.iter().any(|query| match &query.input {
             Input::System(_) => true,
             Input::Functions(calls, _) => calls.iter().any(is_of_system),

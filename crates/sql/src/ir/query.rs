@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::expression::Expression;
+use super::functions::Statistic;
 use super::relation::Relation;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,16 @@ pub enum AggregateKind {
     /// These answer `json`, those above `jsonb`.
     JsonText,
     JsonObjectText,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Statistic(Statistic),
+    /// `percentile_cont` of values and fractions.
+    Interpolated,
+    /// `percentile_disc`
+    Percentile,
+    /// `mode`
+    Mode,
 }
 
 /// The aggregates in whose results the order of rows shows.
@@ -96,6 +107,10 @@ pub enum OrderedKind {
     JsonObjectAggregate,
     JsonText,
     JsonObjectText,
+    Statistic(Statistic),
+    Interpolated,
+    Percentile,
+    Mode,
 }
 
 /// How values are put in order.
@@ -130,6 +145,10 @@ impl OrderedKind {
             OrderedKind::JsonObjectAggregate => AggregateKind::JsonObjectAggregate,
             OrderedKind::JsonText => AggregateKind::JsonText,
             OrderedKind::JsonObjectText => AggregateKind::JsonObjectText,
+            OrderedKind::Statistic(statistic) => AggregateKind::Statistic(statistic),
+            OrderedKind::Interpolated => AggregateKind::Interpolated,
+            OrderedKind::Percentile => AggregateKind::Percentile,
+            OrderedKind::Mode => AggregateKind::Mode,
         }
     }
 }

@@ -5,15 +5,12 @@ use super::effect::{AdvisoryAction, SleepForm};
 use super::expression::Expression;
 use serde::{Deserialize, Serialize};
 
-/// What [`super::Op::System`] computes: functions that look at the catalog or the session, and
-/// those whose results other versions of this program may change.
+/// What [`super::Op::System`] computes: functions that look at the catalog or the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "named after PostgreSQL's functions")]
 pub enum SystemFunction {
     ProcessId,
     CurrentSetting,
-    /// `~`; the third argument is whether large and small letters are the same.
-    Matches,
     /// The object that text names, of the type with this name; an error if there is none.
     ToObject,
     /// The same; NULL if there is none.
@@ -29,13 +26,15 @@ pub enum SystemFunction {
     SerialSequence,
     EncodingName,
     EncodingNumber,
-    QuoteIdentifier,
-    QuoteLiteral,
     SizePretty,
-    /// `regexp_replace`, with its flags.
-    RegexReplace,
-    /// `regexp_match`, with its flags.
-    RegexMatch,
+    /// `obj_description`
+    Description,
+    /// `col_description`
+    ColumnDescription,
+    /// `shobj_description`
+    SharedDescription,
+    /// `pg_get_expr` with whether brackets are only where they are needed.
+    ExpressionText,
     /// `pg_advisory_lock` and its kin.
     Advisory(AdvisoryAction),
     /// `pg_sleep` and its kin.
@@ -77,8 +76,14 @@ pub enum RowsFunction {
     JsonValues,
     /// The values of `jsonb_each_text`
     JsonValuesText,
-    /// `regexp_matches`, with its flags; only in queries.
+    /// `regexp_matches`, with its flags.
     RegexMatches,
+    /// `regexp_split_to_table`, with its flags.
+    RegexParts,
+    /// `string_to_table`
+    TextParts,
+    /// The value itself: one row.
+    Value,
     /// `pg_listening_channels`; only in queries.
     ListeningChannels,
 }

@@ -1,5 +1,6 @@
 //! Statements about the session, which neither read rows nor change any.
 
+use super::locks::{LockTable, lock_table};
 use super::modes::{BlockModes, Verb};
 use super::own::{Fetch, Own};
 use super::statement::Statement;
@@ -62,6 +63,8 @@ pub enum Control {
     Fetch(Fetch),
     /// CLOSE of a cursor, or of all
     Close(Option<String>),
+    /// LOCK TABLE
+    Lock(LockTable),
     /// LISTEN to a channel
     Listen(String),
     /// UNLISTEN of a channel, or of all
@@ -127,6 +130,7 @@ impl Statement {
                 DiscardObject::SEQUENCES => Control::DiscardNothing("DISCARD SEQUENCES"),
                 DiscardObject::TEMP => Control::DiscardNothing("DISCARD TEMP"),
             },
+            Tree::Lock(lock) => Control::Lock(lock_table(lock).ok()?),
             Tree::Close { cursor: CloseCursor::All } => Control::Close(None),
             Tree::Close { cursor: CloseCursor::Specific { name } } => {
                 Control::Close(Some(name_of(name)))
@@ -150,6 +154,8 @@ impl Statement {
                 | Tree::CreateView(_)
                 | Tree::CreateIndex(_)
                 | Tree::CreateSequence { .. }
+                | Tree::CreateSchema { .. }
+                | Tree::CreateExtension(_)
                 | Tree::CreateType { .. }
                 | Tree::AlterType(_)
                 | Tree::Drop { .. }
@@ -167,10 +173,14 @@ impl Statement {
             _ if self.table_as.is_some() || self.sets_value() => return None,
             _ if self.sequence.is_some() => "ALTER SEQUENCE",
             _ if self.type_move.is_some() => "ALTER TYPE",
+            _ if self.comment.is_some() => "COMMENT",
+            _ if self.view_change.is_some() => "ALTER VIEW",
             Tree::CreateTable(_) => "CREATE TABLE",
             Tree::CreateView(_) => "CREATE VIEW",
             Tree::CreateIndex(_) => "CREATE INDEX",
             Tree::CreateSequence { .. } => "CREATE SEQUENCE",
+            Tree::CreateSchema { .. } => "CREATE SCHEMA",
+            Tree::CreateExtension(_) => "CREATE EXTENSION",
             Tree::CreateType { .. } => "CREATE TYPE",
             Tree::AlterType(_) => "ALTER TYPE",
             Tree::Drop { object_type, .. } => return Some(format!("DROP {object_type}")),
@@ -184,7 +194,9 @@ impl Statement {
 
     /// Whether it is a definition that has no tree.
     fn has_no_tree(&self) -> bool {
-        self.sequence.is_some() || self.table_as.is_some() || self.type_move.is_some()
+        let is_of_types = self.type_move.is_some() || self.comment.is_some();
+        let is_of_views = self.view_change.is_some();
+        self.sequence.is_some() || self.table_as.is_some() || is_of_types || is_of_views
     }
 }
 

@@ -2,10 +2,13 @@
 //! stack or take long is refused before it is parsed.
 
 mod alter_type;
+mod alter_view;
 mod channel;
+mod comment;
 mod conflict;
 mod control;
 mod limits;
+mod locks;
 mod modes;
 mod own;
 mod position;
@@ -22,9 +25,13 @@ mod table_as;
 mod view;
 
 pub(crate) use alter_type::{TypeMove, TypePlace};
+pub(crate) use alter_view::{ViewChange, ViewPlace};
+pub(crate) use comment::{CommentOn, CommentTarget};
 pub(crate) use conflict::place_of_expression;
 pub use control::Control;
 pub use limits::{DEPTH_MAX, LEVELS_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
+pub(crate) use locks::strength_of;
+pub use locks::{LockMode, LockTable};
 pub use modes::BlockModes;
 pub use own::{Declared, Fetch, FetchTo, Own};
 pub(crate) use position::Lines;

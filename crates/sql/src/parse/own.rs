@@ -2,6 +2,7 @@
 //! MOVE, and ON and OFF as values of options of COPY; and cursors as queries.
 
 use crate::bind::name_of;
+use crate::system::NAME;
 use sqlparser::ast::{Declare, DeclareType, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -243,6 +244,7 @@ fn name(parser: &mut Parser<'_>) -> Result<String, ParserError> {
     let parts: Vec<String> = parts.collect();
     Ok(match &parts[..] {
         [schema, own] if schema == "public" => own.clone(),
+        [database, schema, own] if database == NAME && schema == "public" => own.clone(),
         _ => parts.join("."),
     })
 }

@@ -1,8 +1,10 @@
 //! Clauses that the parser does not have, as tokens of what it has instead: FOR READ ONLY of
-//! queries and the weaker locks, which lock nothing here; INTERVAL with a precision before its
+//! queries and the weaker locks; INTERVAL with a precision before its
 //! text; ISNULL; NOT EXISTS, which binds too strongly there; `current_schema` and `current_role`;
-//! RESET of settings whose names are several words.
+//! BETWEEN SYMMETRIC, TABLE as a query, FETCH of an expression, ARRAY behind a type; RESET of
+//! settings whose names are several words.
 
+use super::locks::marked;
 use super::own::word;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
@@ -23,8 +25,13 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             other => word(other).unwrap_or_default(),
         };
         match found.as_str() {
-            "select" | "values" | "table" => has_query = true,
-            "for" if has_query => without_strength(&mut tokens, at),
+            "select" | "values" => has_query = true,
+            "for" if has_query => {
+                if let Some([read, only]) = words(&tokens, at, ["read", "only"]) {
+                    blank(&mut tokens, &[at, read, only]);
+                }
+                longer.push((at, marked));
+            }
             "interval" if has_precision(&tokens, at) => longer.push((at, as_cast)),
             "exists" if is_negated(&tokens, last, at) => longer.push((at, in_brackets)),
             "isnull" if is_operator(&tokens, last, at) => {
@@ -34,6 +41,19 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 longer.push((at, as_call));
             }
             "reset" if is_begin => one_name(&mut tokens, at),
+            "symmetric" if last.is_some_and(|last| is_word(&tokens[last], "between")) => {
+                tokens[at].token = Token::DoubleExclamationMark;
+            }
+            "table" => {
+                has_query = true;
+                if is_query(&tokens, last, at) {
+                    longer.push((at, as_select));
+                }
+            }
+            "fetch" if has_query => as_limit(&mut tokens, at),
+            "array" if last.is_some_and(|last| ends_type(&tokens, last)) => {
+                longer.push((at, as_brackets));
+            }
             _ => {}
         }
         (is_begin, last) = (false, Some(at));
@@ -75,17 +95,6 @@ fn words<const COUNT: usize>(
 fn blank(tokens: &mut [TokenWithSpan], places: &[usize]) {
     for place in places {
         tokens[*place].token = Token::Whitespace(Whitespace::Space);
-    }
-}
-
-/// Leaves out FOR READ ONLY, and what makes the lock of FOR UPDATE or FOR SHARE a weaker one.
-fn without_strength(tokens: &mut [TokenWithSpan], at: usize) {
-    if let Some([read, only]) = words(tokens, at, ["read", "only"]) {
-        blank(tokens, &[at, read, only]);
-    } else if let Some([no, key, _]) = words(tokens, at, ["no", "key", "update"]) {
-        blank(tokens, &[no, key]);
-    } else if let Some([key, _]) = words(tokens, at, ["key", "share"]) {
-        blank(tokens, &[key]);
     }
 }
 
@@ -161,16 +170,7 @@ fn is_negated(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool 
 
 /// `EXISTS (..)` as `(EXISTS (..))`: behind NOT, which binds weaker than what is behind them.
 fn in_brackets(tokens: &mut Vec<TokenWithSpan>, at: usize) {
-    let mut depth = 0_usize;
-    let end = tokens.iter().enumerate().skip(at).find(|(_, token)| {
-        match token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            _ => return false,
-        }
-        depth == 0
-    });
-    let Some((end, _)) = end else { return };
+    let Some(end) = closing(tokens, at) else { return };
     insert(tokens, end, Token::RParen);
     let exists = std::mem::replace(&mut tokens[at].token, Token::LParen);
     insert(tokens, at, exists);
@@ -204,6 +204,84 @@ fn is_operator(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool
 fn as_is_null(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     tokens[at].token = Token::make_keyword("IS");
     insert(tokens, at, Token::make_keyword("NULL"));
+}
+
+fn is_word(token: &TokenWithSpan, name: &str) -> bool {
+    word(&token.token).is_some_and(|own| own == name)
+}
+
+/// Whether TABLE at a place, behind the token at `last`, is a query: of a name.
+fn is_query(tokens: &[TokenWithSpan], last: Option<usize>, at: usize) -> bool {
+    const BEFORE: [&str; 7] = ["as", "union", "all", "except", "intersect", "explain", "verbose"];
+    let is_place = match last.map(|last| &tokens[last].token) {
+        None | Some(Token::LParen) => true,
+        Some(token) => word(token).is_some_and(|own| BEFORE.contains(&own.as_str())),
+    };
+    let next = places::<1>(tokens, at).map(|[next]| &tokens[next].token);
+    is_place && matches!(next, Some(Token::Word(_)))
+}
+
+/// `TABLE name` as `SELECT * FROM name`.
+fn as_select(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    tokens[at].token = Token::make_keyword("SELECT");
+    insert(tokens, at, Token::make_keyword("FROM"));
+    insert(tokens, at, Token::Mul);
+}
+
+/// `FETCH FIRST n ROWS ONLY` as `LIMIT n`, of a number, a parameter or what is in brackets.
+fn as_limit(tokens: &mut [TokenWithSpan], at: usize) {
+    let Some([first, open]) = places(tokens, at) else { return };
+    let is_first = ["first", "next"].iter().any(|name| is_word(&tokens[first], name));
+    if !is_first || tokens[open].token != Token::LParen {
+        return;
+    }
+    let Some(end) = closing(tokens, open) else { return };
+    let Some([rows, only]) = places(tokens, end) else { return };
+    let is_rows = ["row", "rows"].iter().any(|name| is_word(&tokens[rows], name));
+    if is_rows && is_word(&tokens[only], "only") {
+        tokens[at].token = Token::make_keyword("LIMIT");
+        blank(tokens, &[first, rows, only]);
+    }
+}
+
+/// The place of the bracket that closes the one at a place.
+fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut all = tokens.iter().enumerate().skip(open);
+    all.find(|(_, token)| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => return false,
+        }
+        depth == 0
+    })
+    .map(|(place, _)| place)
+}
+
+/// Whether the name of a type ends with the token at a place.
+fn ends_type(tokens: &[TokenWithSpan], at: usize) -> bool {
+    const TYPES: &str = " bigint bool boolean bytea char character date decimal double float \
+        float4 float8 int int2 int4 int8 integer interval json jsonb numeric precision real \
+        smallint text \
+        time timestamp timestamptz uuid varchar varying zone ";
+    match &tokens[at].token {
+        Token::Word(own) if own.quote_style.is_none() => {
+            TYPES.contains(&format!(" {} ", own.value.to_lowercase()))
+        }
+        _ => false,
+    }
+}
+
+/// `ARRAY` behind a type as `[]`; a length counts for nothing.
+fn as_brackets(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let next = places::<1>(tokens, at).map(|[next]| &tokens[next].token);
+    if next == Some(&Token::LBracket) {
+        tokens[at].token = Token::Whitespace(Whitespace::Space);
+        return;
+    }
+    tokens[at].token = Token::LBracket;
+    insert(tokens, at, Token::RBracket);
 }
 
 /// `current_schema` as `current_schema()`.
@@ -266,11 +344,6 @@ mod tests {
         let shown = |text: &str| parse(text).unwrap()[0].tree.to_string();
         assert_eq!(shown("SELECT 1 FOR READ ONLY"), "SELECT 1");
         assert_eq!(shown("DECLARE c CURSOR FOR SELECT a FROM t FOR READ ONLY"), "SELECT a FROM t");
-        assert_eq!(shown("SELECT a FROM t FOR NO KEY UPDATE"), "SELECT a FROM t FOR UPDATE");
-        assert_eq!(
-            shown("SELECT a FROM t FOR /* x */ KEY SHARE OF t NOWAIT"),
-            "SELECT a FROM t FOR SHARE OF t NOWAIT"
-        );
         assert_eq!(shown("SELECT interval ( 2 ) '1.2 s', 1"), "SELECT '1.2 s'::INTERVAL(2), 1");
         assert_eq!(shown("SELECT a::interval(2), 'x'"), "SELECT a::INTERVAL(2), 'x'");
         assert_eq!(shown("SELECT a isnull, (b) ISNULL"), "SELECT a IS NULL, (b) IS NULL");

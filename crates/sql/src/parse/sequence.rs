@@ -9,6 +9,7 @@ use sqlparser::ast::{
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 use std::mem::discriminant;
 
 /// ALTER SEQUENCE
@@ -39,8 +40,19 @@ pub(crate) struct Counting {
 /// What ALTER COLUMN changes of an identity column.
 #[derive(Clone, Debug)]
 pub(crate) enum IdentityChange {
-    Set { generated: Option<GeneratedAs>, counting: Box<Counting> },
-    Drop { if_exists: bool },
+    Set {
+        generated: Option<GeneratedAs>,
+        counting: Box<Counting>,
+    },
+    Drop {
+        if_exists: bool,
+    },
+    /// ADD GENERATED ... AS IDENTITY, perhaps with the name of its sequence.
+    Add {
+        generated: GeneratedAs,
+        sequence: Option<ObjectName>,
+        counting: Box<Counting>,
+    },
 }
 
 /// Changes of identity columns, by the places of their operations.
@@ -135,7 +147,8 @@ fn identity_change(parser: &mut Parser<'_>) -> Result<Option<Changed>, ParserErr
     let (first, second) = (next(behind), next(behind + 1));
     let is_drop = first == "drop" && second == "identity";
     let is_set = first == "set" && SET.contains(&&second[..]);
-    if !is_drop && !is_set && first != "restart" {
+    let is_add = first == "add" && second == "generated";
+    if !is_drop && !is_set && !is_add && first != "restart" {
         return Ok(None);
     }
     skip(parser, behind - 1);
@@ -145,16 +158,14 @@ fn identity_change(parser: &mut Parser<'_>) -> Result<Option<Changed>, ParserErr
         let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
         return Ok(Some((column, IdentityChange::Drop { if_exists })));
     }
+    if is_add {
+        return Ok(Some((column, added_identity(parser)?)));
+    }
     let (mut generated, mut counting) = (None, Box::<Counting>::default());
     loop {
         if are_next(parser, &["set", "generated"]) {
             skip(parser, 2);
-            let found = if parser.parse_keyword(Keyword::ALWAYS) {
-                GeneratedAs::Always
-            } else {
-                parser.expect_keywords(&[Keyword::BY, Keyword::DEFAULT])?;
-                GeneratedAs::ByDefault
-            };
+            let found = always_or_by_default(parser)?;
             if generated.replace(found).is_some() {
                 return Err(twice());
             }
@@ -166,6 +177,36 @@ fn identity_change(parser: &mut Parser<'_>) -> Result<Option<Changed>, ParserErr
             return Ok(Some((column, IdentityChange::Set { generated, counting })));
         }
     }
+}
+
+fn always_or_by_default(parser: &mut Parser<'_>) -> Result<GeneratedAs, ParserError> {
+    if parser.parse_keyword(Keyword::ALWAYS) {
+        return Ok(GeneratedAs::Always);
+    }
+    parser.expect_keywords(&[Keyword::BY, Keyword::DEFAULT])?;
+    Ok(GeneratedAs::ByDefault)
+}
+
+/// `ADD GENERATED ... AS IDENTITY (options)`, with SEQUENCE NAME among the options.
+fn added_identity(parser: &mut Parser<'_>) -> Result<IdentityChange, ParserError> {
+    skip(parser, 2);
+    let generated = always_or_by_default(parser)?;
+    parser.expect_keywords(&[Keyword::AS, Keyword::IDENTITY])?;
+    let (mut sequence, mut counting) = (None, Box::<Counting>::default());
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            if are_next(parser, &["sequence", "name"]) {
+                skip(parser, 2);
+                if sequence.replace(parser.parse_object_name(false)?).is_some() {
+                    return Err(twice());
+                }
+            } else if are_next(parser, &["restart"]) || !counting.option(parser, false)? {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    }
+    Ok(IdentityChange::Add { generated, sequence, counting })
 }
 
 impl Counting {
@@ -254,7 +295,6 @@ fn twice() -> ParserError {
 
 /// Whether a number is next, perhaps with its sign.
 fn is_number(parser: &Parser<'_>) -> bool {
-    use sqlparser::tokenizer::Token;
     matches!(parser.peek_token_ref().token, Token::Number(..) | Token::Minus | Token::Plus)
 }
 

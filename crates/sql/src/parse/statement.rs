@@ -1,7 +1,9 @@
 //! The parser's front.
 
 use super::alter_type::{self, TypeMove};
+use super::alter_view::{self, ViewChange};
 use super::channel::{self, ChannelStatement};
+use super::comment::{self, CommentOn};
 use super::conflict;
 use super::control::Control;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
@@ -44,6 +46,10 @@ pub struct Statement {
     pub(crate) table_as: Option<Box<TableAs>>,
     /// ALTER TYPE ... OWNER TO or SET SCHEMA, of which there is no tree.
     pub(crate) type_move: Option<Box<TypeMove>>,
+    /// ALTER VIEW ... RENAME TO or OWNER TO, of which there is no tree.
+    pub(crate) view_change: Option<Box<ViewChange>>,
+    /// COMMENT ON, of which there is no tree.
+    pub(crate) comment: Option<Box<CommentOn>>,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(crate) expressions: Arc<[ast::Expr]>,
     /// The cursor that it declares.
@@ -60,14 +66,27 @@ struct Found {
     identities: IdentityChanges,
     table_as: Option<Box<TableAs>>,
     type_move: Option<Box<TypeMove>>,
+    comment: Option<Box<CommentOn>>,
+    view_change: Option<Box<ViewChange>>,
     is_notify: bool,
 }
 
 impl Found {
     fn of(tree: ast::Statement) -> Found {
         let (own, sequence, identities) = (None, None, Vec::new());
-        let (table_as, type_move, is_notify) = (None, None, false);
-        Found { tree, own, sequence, identities, table_as, type_move, is_notify }
+        let (table_as, type_move, comment, view_change) = (None, None, None, None);
+        let is_notify = false;
+        Found {
+            tree,
+            own,
+            sequence,
+            identities,
+            table_as,
+            type_move,
+            comment,
+            view_change,
+            is_notify,
+        }
     }
 
     fn table_as(made: TableAs) -> Found {
@@ -145,7 +164,8 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
     let statement = |found: Found| {
-        let Found { tree, own, sequence, identities, table_as, type_move, is_notify } = found;
+        let Found { tree, own, sequence, identities, .. } = found;
+        let Found { table_as, type_move, comment, view_change, is_notify, .. } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
@@ -159,6 +179,8 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             identities,
             table_as,
             type_move,
+            comment,
+            view_change,
             expressions,
             declared,
             is_notify,
@@ -218,6 +240,12 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     }
     if let Some(moved) = alter_type::type_move(parser)? {
         return Ok(Found { type_move: Some(Box::new(moved)), ..Found::without_tree() });
+    }
+    if let Some(change) = alter_view::view_change(parser)? {
+        return Ok(Found { view_change: Some(Box::new(change)), ..Found::without_tree() });
+    }
+    if let Some(said) = comment::comment_on(parser)? {
+        return Ok(Found { comment: Some(Box::new(said)), ..Found::without_tree() });
     }
     if let Some(made) = table_as::create_table_as(parser)? {
         return Ok(Found::table_as(made));

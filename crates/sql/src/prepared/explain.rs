@@ -3,9 +3,9 @@
 use super::shown::Step;
 use crate::catalog::Catalog;
 use crate::ir::{
-    Access, Action, Composed, Expression, Input, Insert, InsertRows, Item, ItemRows, JoinKind,
-    Joins, Main, Method, Op, Plan, Query, QueryNumber, Relation, Select, SetOperator, Source,
-    Writing,
+    Access, Action, Composed, Expression, Function, Input, Insert, InsertRows, Item, ItemRows,
+    JoinKind, Joins, Main, Method, Op, Plan, Query, QueryNumber, Relation, Select, SetOperator,
+    Source, Writing,
 };
 use crate::system::{Writer, expression_text, key_text};
 use std::collections::BTreeSet;
@@ -124,7 +124,7 @@ impl<'p> Explained<'p> {
             let title = if group.keys.is_empty() { "Aggregate" } else { "HashAggregate" };
             step = Step::new(title, vec![step]).with("Group Key", keys);
         }
-        if select.having.is_some() {
+        if select.having.is_some() && select.group.is_some() {
             step = step.with("Filter", Some("HAVING".to_owned()));
         }
         if select.distinct {
@@ -137,6 +137,9 @@ impl<'p> Explained<'p> {
             };
             let keys: Option<Vec<String>> = select.sort.iter().map(key).collect();
             step = Step::new("Sort", vec![step]).with("Sort Key", keys.map(|keys| keys.join(", ")));
+        }
+        if select.output.iter().chain(&select.having).any(|each| each.claims().next().is_some()) {
+            step = Step::new("LockRows", vec![step]);
         }
         if select.limit.is_some() || select.offset.is_some() {
             step = Step::new("Limit", vec![step]);
@@ -204,7 +207,8 @@ impl<'p> Explained<'p> {
         let Some(relation) = &source.relation else {
             return Step::new("Result", Vec::new());
         };
-        let shown = source.filter.as_ref().and_then(|filter| self.text(Some(relation), filter));
+        let filter = source.filter.as_ref().and_then(without_claims);
+        let shown = filter.and_then(|filter| self.text(Some(relation), &filter));
         let shown = shown.map(|text| format!("({text})"));
         let access = &source.access;
         if access.is_whole() {
@@ -233,7 +237,8 @@ impl<'p> Explained<'p> {
             let Some(key) = key.get(at).or_else(behind) else { return String::new() };
             match index.and_then(|index| index.expression_of(key)) {
                 Some(computed) => {
-                    let writer = Writer { catalog: self.catalog, relation, pretty: true };
+                    let writer =
+                        Writer { catalog: self.catalog, relation, pretty: true, source: None };
                     key_text(&writer, &computed.value)
                 }
                 None => relation.columns[usize::from(key.column)].name.clone(),
@@ -293,6 +298,20 @@ impl<'p> Explained<'p> {
     /// An expression over the rows of a table, if there is a text for it.
     fn text(&self, relation: Option<&Relation>, expression: &Expression) -> Option<String> {
         expression_text(self.catalog, relation?, expression)
+    }
+}
+
+/// A condition without its last parts, which say of rows that others have not claimed them.
+fn without_claims(filter: &Expression) -> Option<Expression> {
+    let mut code = &filter.code[..];
+    loop {
+        let claim = match code {
+            [.., Op::Unclaimed(_)] => return None,
+            [.., Op::Unclaimed(claim), Op::Call(Function::And, 2)] => claim,
+            _ => return Some(Expression { code: code.to_vec() }),
+        };
+        // The jump, the key, the condition itself, and AND.
+        code = &code[..code.len().checked_sub(claim.key.len() + 3)?];
     }
 }
 

@@ -7,8 +7,9 @@ use super::context::Context;
 use super::evaluate::Evaluator;
 use super::order::compare;
 use super::scan::Each;
-use super::{json, json_text, weight};
+use super::{json, json_text, statistics, weight};
 use crate::ir::{Aggregate, AggregateKind, Function, Group, Op, Relation};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Array, Datum, Error, Numeric, Result, SqlState, Type};
 
@@ -114,6 +115,7 @@ pub(super) fn has_no_order(group: &Group, relation: Option<&Relation>) -> bool {
         };
         match aggregate.kind {
             AggregateKind::Count | AggregateKind::BoolAnd | AggregateKind::BoolOr => true,
+            AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => true,
             AggregateKind::Sum | AggregateKind::Average => ty.is_some_and(Type::is_integer),
             AggregateKind::Minimum | AggregateKind::Maximum => matches!(
                 ty,
@@ -157,7 +159,7 @@ pub(super) fn accumulate(
     let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
         let kind = &aggregate.kind;
         if !matters(kind, &arguments)?
-            || aggregate.distinct && !is_new(state, &arguments[..1], evaluator)?
+            || aggregate.distinct && !is_new(state, compared(kind, &arguments), evaluator)?
         {
             return Ok(());
         }
@@ -173,12 +175,21 @@ pub(super) fn accumulate(
     Ok(())
 }
 
+/// What DISTINCT compares.
+fn compared<'v>(kind: &AggregateKind, arguments: &'v [Datum]) -> &'v [Datum] {
+    match kind {
+        AggregateKind::Statistic(_) => arguments,
+        _ => &arguments[..1],
+    }
+}
+
 /// Whether an aggregate counts a row with these arguments.
 fn matters(kind: &AggregateKind, arguments: &[Datum]) -> Result<bool> {
-    use AggregateKind::{ArrayAggregate, CountRows, First};
+    use AggregateKind::{ArrayAggregate, CountRows, First, Statistic};
     let takes_nulls = makes_json(kind) || matches!(kind, ArrayAggregate | First);
     match (kind, arguments.first()) {
         (CountRows, _) => Ok(true),
+        (Statistic(_), _) => Ok(!arguments.iter().any(Datum::is_null)),
         (_, Some(value)) => Ok(takes_nulls || !value.is_null()),
         (_, None) => Err(malformed()),
     }
@@ -264,6 +275,46 @@ fn take(
         }
         AggregateKind::JsonObjectAggregate => take_member(state, &arguments, context)?,
         AggregateKind::Ordered(..) => return Err(malformed()),
+        _ => return take_number(kind, state, arguments, evaluator),
+    }
+    Ok(())
+}
+
+/// Takes the arguments of an aggregate of numbers, or of places in an order.
+fn take_number(
+    kind: &AggregateKind,
+    state: &mut State,
+    mut arguments: Vec<Datum>,
+    evaluator: &mut Evaluator<'_>,
+) -> Result<()> {
+    match kind {
+        AggregateKind::Statistic(statistic) => {
+            let steps = weight::of_squares(state.items.iter().chain(&arguments));
+            evaluator.rows.steps(steps)?;
+            let before = bytes_of(&state.items);
+            statistics::take(*statistic, &mut state.items, &arguments)?;
+            state.bytes = state.bytes + bytes_of(&state.items) - before;
+        }
+        AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
+            let both = match kind {
+                AggregateKind::BitAnd => |left, right| left & right,
+                AggregateKind::BitOr => |left, right| left | right,
+                _ => |left: i64, right: i64| left ^ right,
+            };
+            let value = arguments.swap_remove(0);
+            state.value = match &state.value {
+                Datum::Null => value,
+                before => statistics::bits(before, &value, both)?,
+            };
+        }
+        AggregateKind::Interpolated | AggregateKind::Percentile | AggregateKind::Mode => {
+            state.bytes += bytes_of(&arguments);
+            if let Some(fraction) = arguments.get(1) {
+                state.value = fraction.clone();
+            }
+            state.items.push(arguments.swap_remove(0));
+        }
+        _ => return Err(malformed()),
     }
     Ok(())
 }
@@ -295,22 +346,24 @@ fn malformed() -> Error {
 }
 
 /// What an aggregate comes to. The binder casts the result to its type.
-fn finish(aggregate: &Aggregate, state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
+fn finish(aggregate: &Aggregate, mut state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
     let AggregateKind::Ordered(kind, directions) = &aggregate.kind else {
-        return result(&aggregate.kind, &state, evaluator);
+        return last_result(&aggregate.kind, state, evaluator);
     };
     let (kind, width) = (kind.kind(), aggregate.arguments.len());
     let own = width.checked_sub(directions.len()).filter(|own| *own > 0).ok_or_else(malformed)?;
-    let mut rows: Vec<&[Datum]> = state.items.chunks_exact(width).collect();
+    let mut rows: Vec<&mut [Datum]> = state.items.chunks_exact_mut(width).collect();
     evaluator.count_sort(state.bytes, rows.len())?;
     // Stable: rows that are equal here stay in canonical order.
     rows.sort_by(|left, right| compare(&left[own..], &right[own..], directions.iter().copied()));
     let mut state = State::new();
     for row in rows {
-        let row = evaluator.copy(&row[..own])?;
-        take(&kind, &mut state, row, evaluator)?;
+        evaluator.count_bytes(weight::heap_bytes(&row[..own]))?;
+        let values = row[..own].iter_mut().map(|value| std::mem::replace(value, Datum::Null));
+        take(&kind, &mut state, values.collect(), evaluator)?;
+        evaluator.memory.reserve(state.bytes)?;
     }
-    result(&kind, &state, evaluator)
+    last_result(&kind, state, evaluator)
 }
 
 /// What an aggregate that needs no order comes to so far.
@@ -319,9 +372,73 @@ pub(super) fn result(
     state: &State,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Datum> {
-    let items = &state.items;
+    count_result(kind, state, evaluator)?;
+    if state.items.is_empty() || is_computed(kind) {
+        computed(kind, state, evaluator)
+    } else {
+        made_of_items(kind, Cow::Borrowed(&state.items))
+    }
+}
+
+/// What an aggregate that needs no order comes to at its end.
+fn last_result(kind: &AggregateKind, state: State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
+    count_result(kind, &state, evaluator)?;
+    if state.items.is_empty() || is_computed(kind) {
+        computed(kind, &state, evaluator)
+    } else {
+        made_of_items(kind, Cow::Owned(state.items))
+    }
+}
+
+/// Counts the work of making a result, and takes memory for it beside what it is made of.
+fn count_result(kind: &AggregateKind, state: &State, evaluator: &mut Evaluator<'_>) -> Result<()> {
     let times = if makes_json(kind) { weight::JSON_TIMES } else { 1 };
     evaluator.count_bytes(state.bytes.saturating_mul(times))?;
+    let copied = match kind {
+        AggregateKind::StringAggregate
+        | AggregateKind::JsonText
+        | AggregateKind::JsonObjectText => weight::heap_bytes(&state.items),
+        // What was collected becomes a part of the result.
+        _ => 0,
+    };
+    if copied > 0 { evaluator.reserve(copied) } else { Ok(()) }
+}
+
+/// A value of all items that an aggregate has collected, at least one.
+fn made_of_items(kind: &AggregateKind, items: Cow<'_, [Datum]>) -> Result<Datum> {
+    Ok(match kind {
+        AggregateKind::StringAggregate => {
+            let parts: Vec<&str> = items.iter().map(text_of).collect();
+            Datum::text(parts.concat())
+        }
+        AggregateKind::ArrayAggregate => {
+            let element = items.iter().find_map(Datum::kind).unwrap_or(Type::Text);
+            Datum::Array(Box::new(Array::new(element, items.into_owned())?))
+        }
+        AggregateKind::JsonAggregate => json::array(items.into_owned())?,
+        AggregateKind::JsonObjectAggregate => json::object(items.into_owned())?,
+        AggregateKind::JsonText => json_text::joined(&items, "[", "]")?,
+        AggregateKind::JsonObjectText => json_text::joined(&items, "{ ", " }")?,
+        _ => return Err(malformed()),
+    })
+}
+
+fn text_of(item: &Datum) -> &str {
+    match item {
+        Datum::Text(text) => text,
+        _ => "",
+    }
+}
+
+/// Whether an aggregate is a value that is computed, also of the items that it has collected.
+fn is_computed(kind: &AggregateKind) -> bool {
+    use AggregateKind::{Interpolated, Mode, Percentile, Statistic};
+    matches!(kind, Statistic(_) | Interpolated | Percentile | Mode)
+}
+
+/// What an aggregate comes to whose value is computed, or that has collected no items.
+fn computed(kind: &AggregateKind, state: &State, evaluator: &mut Evaluator<'_>) -> Result<Datum> {
+    let items = &state.items;
     Ok(match kind {
         AggregateKind::CountRows | AggregateKind::Count => Datum::Int8(state.count),
         AggregateKind::Average => match &state.value {
@@ -335,31 +452,13 @@ pub(super) fn result(
             Datum::Null => Datum::Null,
             _ => return Err(malformed()),
         },
-        AggregateKind::StringAggregate
-        | AggregateKind::ArrayAggregate
-        | AggregateKind::JsonAggregate
-        | AggregateKind::JsonObjectAggregate
-        | AggregateKind::JsonText
-        | AggregateKind::JsonObjectText
-            if items.is_empty() =>
-        {
-            Datum::Null
+        AggregateKind::Statistic(statistic) => {
+            evaluator.rows.steps(weight::of_squares(items.iter()))?;
+            statistics::result(*statistic, items, state.count)?
         }
-        AggregateKind::StringAggregate => {
-            let parts = items.iter().map(|item| match item {
-                Datum::Text(text) => text,
-                _ => "",
-            });
-            Datum::text(parts.collect::<String>())
-        }
-        AggregateKind::ArrayAggregate => {
-            let element = items.iter().find_map(Datum::kind).unwrap_or(Type::Text);
-            Datum::Array(Box::new(Array::new(element, items.clone())?))
-        }
-        AggregateKind::JsonAggregate => json::array(items)?,
-        AggregateKind::JsonObjectAggregate => json::object(items)?,
-        AggregateKind::JsonText => json_text::joined(items, "[", "]")?,
-        AggregateKind::JsonObjectText => json_text::joined(items, "{ ", " }")?,
+        AggregateKind::Interpolated => statistics::at_fraction(items, &state.value, true)?,
+        AggregateKind::Percentile => statistics::at_fraction(items, &state.value, false)?,
+        AggregateKind::Mode => statistics::most_frequent(items),
         _ => state.value.clone(),
     })
 }

@@ -1,8 +1,8 @@
 //! Functions and operators of arrays.
 
 use super::strings::bounded;
-use crate::ir::Function;
-use values::{Array, Datum, Error, ITEMS_MAX, Result, SqlState, Type, Zone, text};
+use crate::ir::{ArrayFunction, Function};
+use values::{Array, Datum, Dimension, Error, ITEMS_MAX, Result, SqlState, Type, Zone, text};
 
 /// The most comparisons of one call.
 pub(super) const COMPARISONS_MAX: usize = 1 << 26;
@@ -89,6 +89,197 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
         }
         _ => return None,
     }))
+}
+
+/// Functions of parts of arrays, for which NULL is an argument as others are.
+pub(super) fn parts_with_nulls(
+    function: ArrayFunction,
+    arguments: &[Datum],
+) -> Option<Result<Datum>> {
+    let same = |left: &Datum, right: &Datum| left.is_null() == right.is_null() && left == right;
+    Some(match (function, arguments) {
+        (ArrayFunction::Replace, [Datum::Array(own), from, to]) => {
+            let items = own.items().iter().map(|item| if same(item, from) { to } else { item });
+            let items = items.cloned().collect();
+            Array::with_dimensions(own.element(), own.dimensions().to_vec(), items).map(shared)
+        }
+        (ArrayFunction::Positions, [Datum::Array(own), _]) if own.dimensions().len() > 1 => {
+            let message = "searching for elements in multidimensional arrays is not supported";
+            Err(Error::unsupported(message, ""))
+        }
+        (ArrayFunction::Positions, [Datum::Array(own), item]) => {
+            let lower = own.dimensions().first().map_or(1, |dimension| dimension.lower);
+            let found = own.items().iter().enumerate().filter(|(_, one)| same(one, item));
+            let places = found.map(|(at, _)| Datum::Int4(at as i32 + lower));
+            array(Type::Int4, places.collect())
+        }
+        (ArrayFunction::CompareAny | ArrayFunction::CompareAll, [value, how, array]) => {
+            let (Datum::Int4(how), Datum::Array(array)) = (how, array) else {
+                return Some(Ok(Datum::Null));
+            };
+            let is_any = function == ArrayFunction::CompareAny;
+            compared_with(value, *how, array, is_any)
+        }
+        (ArrayFunction::Nest, arrays) => nested(arrays),
+        _ => return None,
+    })
+}
+
+/// Whether a value compares with an item, or with all items: the comparison is less, less or equal,
+/// equal, not equal, greater or equal, or greater, from 0.
+fn compared_with(value: &Datum, how: i32, array: &Array, is_any: bool) -> Result<Datum> {
+    let mut is_unknown = false;
+    for item in array.items() {
+        if value.is_null() || item.is_null() {
+            is_unknown = true;
+            continue;
+        }
+        let order = || value.compare(item);
+        let holds = match how {
+            0 => order().is_lt(),
+            1 => order().is_le(),
+            2 => value == item,
+            3 => value != item,
+            4 => order().is_ge(),
+            5 => order().is_gt(),
+            _ => {
+                let message = "plan has an unknown comparison";
+                return Err(Error::new(SqlState::DATA_CORRUPTED, message));
+            }
+        };
+        if holds == is_any {
+            return Ok(Datum::Bool(is_any));
+        }
+    }
+    Ok(if is_unknown { Datum::Null } else { Datum::Bool(!is_any) })
+}
+
+/// Functions of parts and dimensions of arrays; `None` of other types.
+pub(super) fn parts(function: ArrayFunction, arguments: &[Datum]) -> Option<Result<Datum>> {
+    Some(match (function, arguments) {
+        (ArrayFunction::DimensionCount, [Datum::Array(own)]) => Ok(match own.dimensions().len() {
+            0 => Datum::Null,
+            count => Datum::Int4(count as i32),
+        }),
+        (ArrayFunction::Dimensions, [Datum::Array(own)]) if own.dimensions().is_empty() => {
+            Ok(Datum::Null)
+        }
+        (ArrayFunction::Dimensions, [Datum::Array(own)]) => {
+            let shown = own.dimensions().iter().map(|dimension| {
+                let upper = i64::from(dimension.lower) + i64::from(dimension.length) - 1;
+                format!("[{}:{upper}]", dimension.lower)
+            });
+            Ok(Datum::text(shown.collect::<String>()))
+        }
+        (ArrayFunction::Trim, [Datum::Array(own), Datum::Int4(count)]) => trimmed(own, *count),
+        (ArrayFunction::Item, [Datum::Array(own), subscripts @ ..]) => Ok(item(own, subscripts)?),
+        (ArrayFunction::Slice, [Datum::Array(own), bounds @ ..]) => slice(own, bounds)?,
+        _ => return None,
+    })
+}
+
+/// An array of arrays; NULL stands for the empty one.
+fn nested(arrays: &[Datum]) -> Result<Datum> {
+    let inner = arrays.iter().find_map(|array| match array {
+        Datum::Array(array) if !array.dimensions().is_empty() => Some(array),
+        _ => None,
+    });
+    let Some(first) = inner else {
+        let element = arrays.iter().find_map(|array| match array {
+            Datum::Array(array) => Some(array.element()),
+            _ => None,
+        });
+        return array(element.unwrap_or(Type::Text), Vec::new());
+    };
+    let mut items = Vec::new();
+    for array in arrays {
+        match array {
+            Datum::Array(array) if array.dimensions() == first.dimensions() => {
+                items.extend(array.items().iter().cloned());
+            }
+            _ => {
+                let message =
+                    "multidimensional arrays must have array expressions with matching dimensions";
+                return Err(Error::new(SqlState::ARRAY_SUBSCRIPT, message));
+            }
+        }
+    }
+    let mut dimensions = vec![Dimension { length: arrays.len() as u32, lower: 1 }];
+    dimensions.extend_from_slice(first.dimensions());
+    Array::with_dimensions(first.element(), dimensions, items).map(shared)
+}
+
+/// The item at a subscript for each dimension; NULL beyond the array.
+fn item(own: &Array, subscripts: &[Datum]) -> Option<Datum> {
+    if subscripts.len() != own.dimensions().len() {
+        return Some(Datum::Null);
+    }
+    let mut place = 0_usize;
+    for (dimension, subscript) in own.dimensions().iter().zip(subscripts) {
+        let Datum::Int4(subscript) = subscript else { return None };
+        let at = i64::from(*subscript) - i64::from(dimension.lower);
+        let Some(at) = usize::try_from(at).ok().filter(|at| *at < dimension.length as usize) else {
+            return Some(Datum::Null);
+        };
+        place = place * dimension.length as usize + at;
+    }
+    Some(own.items().get(place).cloned().unwrap_or(Datum::Null))
+}
+
+/// The part between a lower and an upper bound of each dimension, which begins at 1.
+fn slice(own: &Array, bounds: &[Datum]) -> Option<Result<Datum>> {
+    let empty = || Some(array(own.element(), Vec::new()));
+    if bounds.len() / 2 > own.dimensions().len() {
+        return empty();
+    }
+    let mut ranges = Vec::with_capacity(own.dimensions().len());
+    for (at, dimension) in own.dimensions().iter().enumerate() {
+        let length = i64::from(dimension.length);
+        let bound = |place: usize, otherwise: i64| match bounds.get(2 * at + place) {
+            Some(Datum::Int4(bound)) => Some(i64::from(*bound) - i64::from(dimension.lower)),
+            Some(Datum::Bool(false)) | None => Some(otherwise),
+            Some(_) => None,
+        };
+        let begin = bound(0, 0)?.max(0);
+        let end = bound(1, length - 1)?.min(length - 1) + 1;
+        if begin >= end {
+            return empty();
+        }
+        ranges.push((begin as usize, end as usize));
+    }
+    let mut places = vec![0_usize];
+    for ((begin, end), dimension) in ranges.iter().zip(own.dimensions()) {
+        let length = dimension.length as usize;
+        let (begin, end) = (*begin, *end);
+        let inner = |place: usize| (begin..end).map(move |at| place * length + at);
+        places = places.into_iter().flat_map(inner).collect();
+    }
+    let dimensions =
+        ranges.iter().map(|(begin, end)| Dimension { length: (end - begin) as u32, lower: 1 });
+    let items = places.into_iter().filter_map(|place| own.items().get(place).cloned());
+    let made = Array::with_dimensions(own.element(), dimensions.collect(), items.collect());
+    Some(made.map(shared))
+}
+
+/// The array without so many items, or inner arrays, at its end.
+fn trimmed(own: &Array, count: i32) -> Result<Datum> {
+    let length = own.dimensions().first().map_or(0, |dimension| dimension.length);
+    let removed = u32::try_from(count).ok().filter(|count| *count <= length);
+    let Some(removed) = removed else {
+        let message = format!("number of elements to trim must be between 0 and {length}");
+        return Err(Error::new(SqlState::ARRAY_SUBSCRIPT, message));
+    };
+    let kept = length - removed;
+    if kept == 0 {
+        return array(own.element(), Vec::new());
+    }
+    let mut dimensions = own.dimensions().to_vec();
+    dimensions[0].length = kept;
+    // A slice begins at 1.
+    dimensions.iter_mut().for_each(|dimension| dimension.lower = 1);
+    let count = own.items().len() / length as usize * kept as usize;
+    let items = own.items()[..count].to_vec();
+    Array::with_dimensions(own.element(), dimensions, items).map(shared)
 }
 
 /// Refuses what would take long: each item is compared with each.

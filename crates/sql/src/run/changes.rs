@@ -278,7 +278,9 @@ pub(super) fn check(
                     column.name, relation.name
                 ),
             )
-            .with_detail(format!("Failing row contains ({}).", shown(relation, row))));
+            .with_detail(format!("Failing row contains ({}).", shown(relation, row)))
+            .with_table(&relation.name)
+            .with_column(&column.name));
         }
         bytes += match value {
             Datum::Text(text) | Datum::Char(text) => text.len(),
@@ -301,6 +303,7 @@ pub(super) fn check(
                 ),
             )
             .with_detail(format!("Failing row contains ({}).", shown(relation, row)))
+            .with_table(&relation.name)
             .with_constraint(&check.name));
         }
     }
@@ -310,7 +313,7 @@ pub(super) fn check(
 /// The values of the columns that statements can name.
 fn shown(relation: &Relation, row: &[Datum]) -> String {
     let zone = Zone::utc();
-    let named = relation.columns.iter().zip(row).filter(|(column, _)| !column.hidden);
+    let named = relation.columns.iter().zip(row).filter(|(column, _)| !column.is_hidden());
     let values = named.map(|(_, value)| match value {
         Datum::Null => "null".to_owned(),
         value => {

@@ -5,8 +5,8 @@ use super::arithmetic;
 use super::context::Context;
 use super::rows::Rows;
 use super::{
-    arrays, json, json_change, json_parts, json_text, number_text, sequence, strings, texts, times,
-    weight,
+    arrays, bytes, formatted, json, json_change, json_parts, json_text, math, number_text,
+    sequence, strings, texts, times, weight,
 };
 use crate::ir::Function;
 use std::cmp::Ordering;
@@ -34,8 +34,14 @@ pub(super) fn call(
     if let Some(result) = arrays::with_nulls(function, arguments, &context.zone) {
         return result;
     }
-    if function == Function::ConcatSeparated {
-        return texts::concat_separated(arguments, &context.zone);
+    let of_nulls = match function {
+        Function::Text(function) => formatted::with_nulls(function, arguments, &context.zone),
+        Function::Array(function) => arrays::parts_with_nulls(function, arguments),
+        Function::ConcatSeparated => Some(texts::concat_separated(arguments, &context.zone)),
+        _ => None,
+    };
+    if let Some(result) = of_nulls {
+        return result;
     }
     match function {
         Function::Notify => return notify(arguments, rows),
@@ -45,6 +51,16 @@ pub(super) fn call(
     if arguments.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
     }
+    without_nulls(function, arguments, context, rows)
+}
+
+/// The result of a function of no NULLs.
+fn without_nulls(
+    function: Function,
+    arguments: &[Datum],
+    context: &Context,
+    rows: &mut dyn Rows,
+) -> Result<Datum> {
     match (function, arguments) {
         (Function::Equal, [left, right]) => Ok(Datum::Bool(left == right)),
         (Function::NotEqual, [left, right]) => Ok(Datum::Bool(left != right)),
@@ -75,7 +91,8 @@ pub(super) fn call(
             let is_called = function == Function::SequenceNumberAfter;
             sequence::call(arguments, is_called).unwrap_or_else(|| Err(mismatch(function)))
         }
-        _ => arithmetic::call(function, arguments, &context.zone)
+        _ => of_family(function, arguments, context)
+            .or_else(|| arithmetic::call(function, arguments, &context.zone))
             .or_else(|| strings::call(function, arguments))
             .or_else(|| texts::call(function, arguments))
             .or_else(|| number_text::call(function, arguments))
@@ -83,6 +100,18 @@ pub(super) fn call(
             .or_else(|| arrays::call(function, arguments))
             .or_else(|| times::call(function, arguments, context))
             .unwrap_or_else(|| Err(mismatch(function))),
+    }
+}
+
+/// The result of a function of a family; `None` of others, and of other types.
+fn of_family(function: Function, arguments: &[Datum], context: &Context) -> Option<Result<Datum>> {
+    match function {
+        Function::Math(function) => math::call(function, arguments),
+        Function::Bytes(function) => bytes::call(function, arguments),
+        Function::Text(function) => formatted::call(function, arguments, &context.zone),
+        Function::Time(function) => times::more(function, arguments, context),
+        Function::Array(function) => arrays::parts(function, arguments),
+        _ => None,
     }
 }
 

@@ -158,16 +158,17 @@ pub(crate) fn fill_entry(
     let Some((key, value)) = entry else { return Ok(()) };
     if index.is_unique() && evaluator.rows.get(index.space, &key)?.is_some() {
         let error = duplicate(relation, index, row, &mut evaluator)?;
-        return Err(not_unique(&index.name, &error));
+        return Err(not_unique(relation, &index.name, &error));
     }
     evaluator.rows.put(index.space, &key, &value)
 }
 
 /// The error of rows that have the same key while an index is made.
-fn not_unique(name: &str, error: &Error) -> Error {
+fn not_unique(relation: &Relation, name: &str, error: &Error) -> Error {
     let detail = error.detail().unwrap_or_default().replace("already exists", "is duplicated");
     Error::new(SqlState::UNIQUE_VIOLATION, format!("could not create unique index \"{name}\""))
         .with_detail(detail)
+        .with_table(&relation.name)
         .with_constraint(name)
 }
 
@@ -183,13 +184,14 @@ pub(super) fn duplicate(
     let values = index.columns.iter().map(|column| values.of(column));
     let values = values.collect::<Result<Vec<&Datum>>>()?;
     // No expression of an index names a sequence.
-    let writer = Writer { catalog: &Catalog::default(), relation, pretty: true };
+    let catalog = &Catalog::default();
+    let writer = Writer { catalog, relation, pretty: true, source: None };
     let name = |column: &KeyColumn| match index.expression_of(column) {
         Some(computed) => key_text(&writer, &computed.value),
         None => relation.columns[usize::from(column.column)].name.clone(),
     };
     let names = index.columns.iter().map(name).collect();
-    Ok(exists(&index.name, names, &values))
+    Ok(exists(relation, &index.name, names, &values))
 }
 
 /// The error of a primary key that exists.
@@ -197,7 +199,7 @@ pub(super) fn duplicate_primary(relation: &Relation, row: &[Datum]) -> Error {
     let columns = relation.primary.iter().map(|column| usize::from(column.column));
     let names = columns.clone().map(|at| relation.columns[at].name.clone()).collect();
     let values: Vec<&Datum> = columns.map(|at| &row[at]).collect();
-    exists(&relation.primary_name, names, &values)
+    exists(relation, &relation.primary_name, names, &values)
 }
 
 /// Refuses a primary key that is there while rows are written anew.
@@ -208,12 +210,15 @@ pub(crate) fn refuse_primary(
     rows: &mut dyn Rows,
 ) -> Result<()> {
     match rows.get(relation.space, primary)? {
-        Some(_) => Err(not_unique(&relation.primary_name, &duplicate_primary(relation, row))),
+        Some(_) => {
+            let error = duplicate_primary(relation, row);
+            Err(not_unique(relation, &relation.primary_name, &error))
+        }
         None => Ok(()),
     }
 }
 
-fn exists(constraint: &str, names: Vec<String>, values: &[&Datum]) -> Error {
+fn exists(relation: &Relation, constraint: &str, names: Vec<String>, values: &[&Datum]) -> Error {
     let zone = Zone::utc();
     let shown: Vec<String> = values.iter().map(|value| text::print(value, &zone)).collect();
     Error::new(
@@ -221,5 +226,6 @@ fn exists(constraint: &str, names: Vec<String>, values: &[&Datum]) -> Error {
         format!("duplicate key value violates unique constraint \"{constraint}\""),
     )
     .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), shown.join(", ")))
+    .with_table(&relation.name)
     .with_constraint(constraint)
 }

@@ -3,16 +3,17 @@
 use super::budget::Memory;
 use super::cast::cast;
 use super::change::Change;
+use super::claimed::claimed_key;
 use super::compute::call;
 use super::context::Context;
 pub(super) use super::context::malformed;
+use super::patterns::Patterns;
 use super::queries::Queries;
 use super::random;
 use super::rows::Rows;
 use super::weight;
-use crate::ir::{Expression, Op, Query, SystemFunction};
+use crate::ir::{Claim, Expression, Function, Op, PatternFunction, Query, SystemFunction};
 use crate::memory::FREE_BYTES;
-use crate::system::Patterns;
 use std::collections::BTreeSet;
 use values::{Datum, Result, Strictness, identity};
 
@@ -114,15 +115,7 @@ impl<'a> Evaluator<'a> {
                 let context = self.context;
                 return self.push_copy(at(&context.parameters, *number)?);
             }
-            Op::Call(function, count) => {
-                let begin = self.stack.len().checked_sub(*count as usize).ok_or_else(malformed)?;
-                if self.has_long || weight::fills(*function) {
-                    self.reserve(weight::of_result(*function, &self.stack[begin..]))?;
-                }
-                let result = call(*function, &self.stack[begin..], self.context, self.rows)?;
-                self.stack.truncate(begin);
-                result
-            }
+            Op::Call(function, count) => self.call(*function, *count as usize)?,
             Op::System(function, count) => self.system(*function, *count as usize)?,
             Op::Cast(kind, strict) => {
                 if self.has_long {
@@ -153,6 +146,8 @@ impl<'a> Evaluator<'a> {
                 self.stack = stack;
                 result?
             }
+            Op::Unclaimed(claim) => Datum::Bool(self.is_unclaimed(claim)?),
+            Op::Claim(claim) => return self.claim(claim),
             Op::Jump(count) => return Ok(*count as usize),
             Op::JumpIf(when, count) => {
                 let top = self.stack.last().ok_or_else(malformed)?;
@@ -168,13 +163,34 @@ impl<'a> Evaluator<'a> {
                 let top = self.stack.last().ok_or_else(malformed)?;
                 return Ok(if top.is_null() { 0 } else { *count as usize });
             }
-            Op::Pop => {
-                self.stack.pop().ok_or_else(malformed)?;
-                return Ok(0);
-            }
+            Op::Pop => return self.stack.pop().map(|_| 0).ok_or_else(malformed),
         };
         self.push(value)?;
         Ok(0)
+    }
+
+    /// Whether a query takes the row whose key is on the stack.
+    fn is_unclaimed(&mut self, claim: &Claim) -> Result<bool> {
+        match self.claimed_key(claim)? {
+            Some(key) => Ok(!self.rows.passes_by(&key, claim)?),
+            None => Ok(true),
+        }
+    }
+
+    /// Claims the row whose key is on the stack.
+    fn claim(&mut self, claim: &Claim) -> Result<usize> {
+        if let Some(key) = self.claimed_key(claim)? {
+            self.rows.claim(key, claim)?;
+        }
+        Ok(0)
+    }
+
+    /// Takes the key of a claimed row from the stack; `None` if there is no such row.
+    fn claimed_key(&mut self, claim: &Claim) -> Result<Option<Vec<u8>>> {
+        let begin = self.stack.len().checked_sub(claim.key.len()).ok_or_else(malformed)?;
+        let key = claimed_key(claim, &self.stack[begin..]);
+        self.stack.truncate(begin);
+        Ok(key)
     }
 
     /// Puts a value on the stack: it was copied or made, and takes steps for its bytes.
@@ -248,6 +264,32 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// A function, whose arguments are on the stack.
+    #[inline]
+    fn call(&mut self, function: Function, count: usize) -> Result<Datum> {
+        let begin = self.stack.len().checked_sub(count).ok_or_else(malformed)?;
+        if self.has_long || weight::fills(function) {
+            self.reserve(weight::of_result(function, &self.stack[begin..]))?;
+        }
+        let result = match function {
+            Function::Pattern(function) => self.pattern(function, begin)?,
+            _ => call(function, &self.stack[begin..], self.context, self.rows)?,
+        };
+        self.stack.truncate(begin);
+        Ok(result)
+    }
+
+    /// A function of regular expressions, whose arguments begin at a place of the stack.
+    fn pattern(&mut self, function: PatternFunction, begin: usize) -> Result<Datum> {
+        let arguments = &self.stack[begin..];
+        self.rows.steps(1 + weight::of_call(Function::Pattern(function), arguments))?;
+        let count = &mut |steps| self.rows.steps(steps);
+        match arguments.iter().any(Datum::is_null) {
+            true => Ok(Datum::Null),
+            false => self.patterns.call(function, arguments, count),
+        }
+    }
+
     /// A function that only queries have.
     fn system(&mut self, function: SystemFunction, count: usize) -> Result<Datum> {
         let begin = self.stack.len().checked_sub(count).ok_or_else(malformed)?;
@@ -255,13 +297,7 @@ impl<'a> Evaluator<'a> {
         let arguments = &self.stack[begin..];
         let work = arguments.iter().map(Datum::memory_bytes).sum::<usize>();
         self.rows.steps(1 + work as u64 / 64)?;
-        let count = &mut |steps| self.rows.steps(steps);
-        let result = match function {
-            SystemFunction::Matches => self.patterns.matches(arguments, count)?,
-            SystemFunction::RegexReplace => self.patterns.replace(arguments, count)?,
-            SystemFunction::RegexMatch => self.patterns.first(arguments, count)?,
-            _ => system.call(function, arguments)?,
-        };
+        let result = system.call(function, arguments)?;
         self.stack.truncate(begin);
         Ok(result)
     }

@@ -6,6 +6,7 @@ use super::cast::cast;
 use super::changes::{Change, apply};
 use super::entries::{order, primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
+use super::generated::generate;
 use super::range::Range;
 use super::scan::{layout, read, row_of};
 use super::weight;
@@ -230,6 +231,7 @@ fn moved(
     for (column, value) in key.columns.iter().zip(values) {
         row[usize::from(*column)] = value;
     }
+    generate(relation, &mut row, evaluator)?;
     Ok(row)
 }
 
@@ -255,6 +257,7 @@ fn check_gone(
     let shown = shown(parent, &key.referred, values);
     Err(Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
         .with_detail(format!("Key {shown} is still referenced from table \"{}\".", child.name))
+        .with_table(&child.name)
         .with_constraint(&key.name))
 }
 
@@ -268,6 +271,7 @@ fn orphan(tables: &[Relation], key: &ForeignKey, values: &[Datum]) -> Error {
     let shown = shown(child, &key.columns, values);
     Error::new(SqlState::FOREIGN_KEY_VIOLATION, message)
         .with_detail(format!("Key {shown} is not present in table \"{}\".", parent.name))
+        .with_table(&child.name)
         .with_constraint(&key.name)
 }
 

@@ -28,7 +28,7 @@ pub(super) fn change(plan: &Change, evaluator: &mut Evaluator<'_>) -> Result<Ans
             continue;
         }
         let new = match &plan.assignments {
-            Some(assignments) => Some(assigned(assignments, old, row, evaluator)?),
+            Some(assignments) => Some(assigned(&plan.relation, assignments, old, row, evaluator)?),
             None => None,
         };
         evaluator.memory.add(row)?;

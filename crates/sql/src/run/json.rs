@@ -27,18 +27,20 @@ pub(super) fn of(value: &Datum, zone: &Zone) -> Result<Json> {
 }
 
 /// An array of JSON that was made of values.
-pub(super) fn array(items: &[Datum]) -> Result<Datum> {
-    let items = items.iter().map(own).collect::<Result<Vec<_>>>()?;
+pub(super) fn array(items: Vec<Datum>) -> Result<Datum> {
+    let items = items.into_iter().map(own).collect::<Result<Vec<_>>>()?;
     whole(Json::Array(items))
 }
 
 /// An object of keys, each with its JSON behind it.
-pub(super) fn object(items: &[Datum]) -> Result<Datum> {
-    let member = |pair: &[Datum]| match pair {
-        [Datum::Text(key), value] => Ok((key.clone(), own(value)?)),
-        _ => Err(malformed()),
-    };
-    whole(Json::object(items.chunks(2).map(member).collect::<Result<Vec<_>>>()?))
+pub(super) fn object(items: Vec<Datum>) -> Result<Datum> {
+    let mut members = Vec::with_capacity(items.len() / 2);
+    let mut items = items.into_iter();
+    while let Some(key) = items.next() {
+        let (Datum::Text(key), Some(value)) = (key, items.next()) else { return Err(malformed()) };
+        members.push((key, own(value)?));
+    }
+    whole(Json::object(members))
 }
 
 /// `json_build_array`
@@ -69,9 +71,9 @@ pub(super) fn build_object(items: &[Datum], zone: &Zone) -> Result<Datum> {
     whole(Json::object(members))
 }
 
-fn own(item: &Datum) -> Result<Json> {
+fn own(item: Datum) -> Result<Json> {
     match item {
-        Datum::Jsonb(json) => Ok((**json).clone()),
+        Datum::Jsonb(json) => Ok(*json),
         _ => Err(malformed()),
     }
 }

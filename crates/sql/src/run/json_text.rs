@@ -31,7 +31,7 @@ pub(super) fn datum(json: String) -> Datum {
 
 /// What is nested too deep is refused, as where JSON is read.
 fn checked(json: String) -> Result<Datum> {
-    Json::parse(&json).map(|_| datum(json))
+    Json::check_depth(&json).map(|()| datum(json))
 }
 
 fn of_array(array: &Array, zone: &Zone) -> Result<String> {
@@ -106,12 +106,22 @@ pub(super) fn member(pair: &[Datum], zone: &Zone) -> Result<Datum> {
     member_text(pair, zone).map(datum)
 }
 
+fn text_of(item: &Datum) -> &str {
+    match item {
+        Datum::Json(text) => text,
+        _ => "",
+    }
+}
+
 /// The items of an aggregate between brackets.
 pub(super) fn joined(items: &[Datum], open: &str, close: &str) -> Result<Datum> {
-    let text = |item: &Datum| match item {
-        Datum::Json(text) => text.to_string(),
-        _ => String::new(),
-    };
-    let items: Vec<String> = items.iter().map(text).collect();
-    checked(format!("{open}{}{close}", items.join(", ")))
+    let bytes = items.iter().map(|item| text_of(item).len() + 2).sum::<usize>();
+    let mut json = String::with_capacity(open.len() + bytes + close.len());
+    json.push_str(open);
+    for (at, item) in items.iter().enumerate() {
+        json.push_str(if at > 0 { ", " } else { "" });
+        json.push_str(text_of(item));
+    }
+    json.push_str(close);
+    checked(json)
 }

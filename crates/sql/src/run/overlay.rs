@@ -3,7 +3,7 @@
 
 use super::pass::Pass;
 use super::rows::{Entry, Rows, Scan};
-use crate::ir::{ObjectId, Space};
+use crate::ir::{Claim, ObjectId, Space};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use values::Result;
@@ -241,6 +241,14 @@ impl Rows for Overlay<'_> {
 
     fn passed(&mut self, outcome: Vec<u8>) {
         self.below.passed(outcome);
+    }
+
+    fn passes_by(&mut self, key: &[u8], claim: &Claim) -> Result<bool> {
+        self.below.passes_by(key, claim)
+    }
+
+    fn claim(&mut self, key: Vec<u8>, claim: &Claim) -> Result<()> {
+        self.below.claim(key, claim)
     }
 
     fn see_writes(&mut self, are_seen: bool) -> bool {

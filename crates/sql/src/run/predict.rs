@@ -4,13 +4,15 @@
 use super::changes::{Change, Effect, Written, fits, push_keys};
 use super::context::Context;
 use super::evaluate::{Evaluator, malformed};
+use super::generated::generate;
 use super::rows::Rows;
 use super::scan::{is_keyed, keys, layout, read, reads_one};
 use super::write::assigned;
 use crate::ir::{
-    Action, Assignment, Conflict, Delete, Guarded, Index, Insert, InsertRows, Plan, Relation,
-    Update,
+    Action, Assignment, ColumnNumber, Conflict, Delete, Guarded, Index, Insert, InsertRows, Plan,
+    Relation, Update,
 };
+use std::collections::BTreeSet;
 use values::Result;
 
 /// Whether [`predict`] can say what the plan writes.
@@ -38,8 +40,10 @@ fn may_follow(guarded: &Guarded) -> bool {
     match &guarded.plan {
         Plan::Delete(_) => own.any(|key| key.on_delete.writes()),
         Plan::Update(plan) => own.any(|key| {
-            let moves = |each: &Assignment| key.referred.contains(&each.column);
-            key.on_update.writes() && plan.assignments.iter().any(moves)
+            let relation = guarded.relations.first();
+            let changed = relation.map(|relation| changed(relation, &plan.assignments));
+            let moves = |column: &ColumnNumber| key.referred.contains(column);
+            key.on_update.writes() && changed.is_none_or(|all| all.iter().any(moves))
         }),
         // ON CONFLICT whose writes can be said changes no key.
         _ => false,
@@ -62,12 +66,17 @@ fn counts_on(assignments: &[Assignment]) -> bool {
     assignments.iter().any(|each| each.value.takes_number() || each.value.needs_seed())
 }
 
+/// The columns that an update changes.
+fn changed(relation: &Relation, assignments: &[Assignment]) -> BTreeSet<ColumnNumber> {
+    relation.changed_by(&assignments.iter().map(|each| each.column).collect())
+}
+
 /// Whether a column is assigned to that a key is of, or whether a row has an entry.
 fn changes_keys(relation: &Relation, assignments: &[Assignment]) -> bool {
     let primary = relation.primary.iter().map(|key| key.column);
-    primary
-        .chain(relation.indexes.iter().flat_map(Index::columns_used))
-        .any(|column| assignments.iter().any(|assignment| assignment.column == column))
+    let changed = changed(relation, assignments);
+    let mut keys = primary.chain(relation.indexes.iter().flat_map(Index::columns_used));
+    keys.any(|column| changed.contains(&column))
 }
 
 /// Whether a plan is a query that reads at most one row, once, by its key.
@@ -100,7 +109,8 @@ pub fn predict(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Ve
 fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>, written: &mut Vec<Written>) -> Result<()> {
     let InsertRows::Listed(list) = &plan.rows else { return Err(malformed()) };
     for row in list {
-        let row = evaluator.values(row, &[])?;
+        let mut row = evaluator.values(row, &[])?;
+        generate(&plan.relation, &mut row, evaluator)?;
         if !fits(&plan.relation, &row) {
             return Err(malformed());
         }
@@ -122,7 +132,7 @@ fn update(plan: &Update, evaluator: &mut Evaluator<'_>, written: &mut Vec<Writte
     for key in keys {
         let Some(bytes) = evaluator.rows.get(relation.space, &key)? else { continue };
         let old = read(relation, &layout, &bytes, evaluator)?;
-        let new = assigned(&plan.assignments, &old, &old, evaluator)?;
+        let new = assigned(relation, &plan.assignments, &old, &old, evaluator)?;
         if !fits(relation, &new) {
             return Err(malformed());
         }

@@ -1,10 +1,10 @@
 //! Rows that are in no table: those of the system catalog, and of functions in FROM.
 
 use super::evaluate::{Evaluator, malformed};
+use super::patterns::Patterns;
 use super::scan::Each;
-use super::weight;
-use crate::ir::{RowsCall, RowsFunction};
-use crate::system::Patterns;
+use super::{arrays, weight};
+use crate::ir::{Function, RowsCall, RowsFunction};
 use values::{Array, Datum, Error, Interval, Json, Result, SqlState, Timestamp, Type, Zone};
 
 /// The rows of a relation of the system catalog.
@@ -30,7 +30,8 @@ pub(super) fn function_rows(
         let arguments = evaluator.values(&call.arguments, &[])?;
         let times = if matches!(arguments[..], [Datum::Jsonb(_)]) { weight::JSON_TIMES } else { 4 };
         evaluator.count_bytes(weight::heap_bytes(&arguments).saturating_mul(times))?;
-        evaluator.reserve(arguments.iter().map(weight::of_parts).sum())?;
+        let of_parts = arguments.iter().map(weight::of_parts).sum::<usize>();
+        evaluator.reserve(of_parts.saturating_add(of_items(call.function, &arguments)))?;
         all.push(Results::of(call.function, arguments, evaluator)?);
     }
     for number in 1.. {
@@ -50,6 +51,17 @@ pub(super) fn function_rows(
         }
     }
     Ok(())
+}
+
+/// About how many bytes the parts have that a function makes of a text.
+fn of_items(function: RowsFunction, arguments: &[Datum]) -> usize {
+    match (function, arguments) {
+        (
+            RowsFunction::RegexMatches | RowsFunction::RegexParts | RowsFunction::TextParts,
+            [Datum::Text(text), ..],
+        ) => weight::of_items(text),
+        _ => 0,
+    }
 }
 
 /// The results of one function, one after the other.
@@ -99,8 +111,11 @@ impl Results {
         arguments: Vec<Datum>,
         evaluator: &mut Evaluator<'_>,
     ) -> Result<Results> {
-        if arguments.iter().any(Datum::is_null) {
-            return Ok(Results::Nothing);
+        match function {
+            RowsFunction::Value => return Ok(Results::Made(arguments.into_iter())),
+            RowsFunction::TextParts => return text_parts(&arguments, &evaluator.context.zone),
+            _ if arguments.iter().any(Datum::is_null) => return Ok(Results::Nothing),
+            _ => {}
         }
         let numbers = |first: i64, last: i64, step: i64, is_long| {
             if step == 0 {
@@ -127,9 +142,11 @@ impl Results {
                 [Datum::Timestamptz(first), Datum::Timestamptz(last), Datum::Interval(step)],
             ) => times(first, last, step, Some(evaluator.context.zone.clone())),
             (_, [Datum::Jsonb(json)]) => Ok(Results::Made(json_parts(function, json)?.into_iter())),
-            (RowsFunction::RegexMatches, _) => {
+            (RowsFunction::RegexMatches | RowsFunction::RegexParts, _) => {
                 let count = &mut |steps| evaluator.rows.steps(steps);
-                Ok(Results::Made(Patterns::default().all(&arguments, count)?.into_iter()))
+                let is_parts = function == RowsFunction::RegexParts;
+                let made = Patterns::default().rows(&arguments, is_parts, count)?;
+                Ok(Results::Made(made.into_iter()))
             }
             (RowsFunction::ListeningChannels, _) => {
                 let system = evaluator.context.system.as_deref().ok_or_else(malformed)?;
@@ -161,6 +178,15 @@ impl Results {
             _ => Err(malformed()),
         }
     }
+}
+
+/// The results of `string_to_table`, which NULL divides into characters.
+fn text_parts(arguments: &[Datum], zone: &Zone) -> Result<Results> {
+    let parts = arrays::with_nulls(Function::StringToArray, arguments, zone);
+    Ok(match parts.transpose()? {
+        Some(Datum::Array(array)) => Results::Items(array, 0),
+        _ => Results::Nothing,
+    })
 }
 
 /// The results of a function of JSON.

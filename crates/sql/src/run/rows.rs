@@ -1,7 +1,7 @@
 //! Where rows come from and go to, and the implementation in memory that tests and tools use.
 
 use super::pass::Pass;
-use crate::ir::{ObjectId, Space};
+use crate::ir::{Claim, ObjectId, Space};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use values::{Error, Result, SqlState};
@@ -72,6 +72,17 @@ pub trait Rows {
     /// whether it was so far. All others always see what they wrote.
     fn see_writes(&mut self, _are_seen: bool) -> bool {
         true
+    }
+
+    /// Whether a query passes by the row with this key, as another transaction has claimed it. A
+    /// call knows only what its statement says.
+    fn passes_by(&mut self, _key: &[u8], _claim: &Claim) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// A row of an answer is claimed. A call has nothing to keep apart from others.
+    fn claim(&mut self, _key: Vec<u8>, _claim: &Claim) -> Result<()> {
+        Ok(())
     }
 
     /// Tells listeners of a channel, once what runs has committed.
@@ -186,7 +197,7 @@ impl Rows for Memory {
                 SqlState::STATEMENT_TOO_COMPLEX,
                 format!("statement does more than {} steps", self.steps_max),
             )
-            .with_hint("Change fewer rows at a time, or raise the limit of steps."));
+            .with_hint("Change fewer rows at a time."));
         }
         Ok(())
     }

@@ -72,8 +72,8 @@ fn padded(text: &str, length: i32, fill: &str) -> Result<(String, String)> {
     let length = usize::try_from(length).unwrap_or(0);
     let missing = length.saturating_sub(text.chars().count());
     let filled = if fill.is_empty() { 0 } else { missing };
-    // A character has at most four bytes.
-    bounded(text.len().saturating_add(filled.saturating_mul(4)))?;
+    let widest = fill.chars().map(char::len_utf8).max().unwrap_or(0);
+    bounded(text.len().saturating_add(filled.saturating_mul(widest)))?;
     let fill = fill.chars().cycle().take(filled).collect();
     Ok((fill, text.chars().take(length).collect()))
 }
@@ -125,11 +125,11 @@ fn overlay(text: &str, new: &str, from: i32, rest: &[Datum]) -> Result<Datum> {
     let behind = from
         .checked_add(length)
         .ok_or_else(|| Error::new(SqlState::NUMERIC_OUT_OF_RANGE, "integer out of range"))?;
-    bounded(text.len().saturating_mul(2).saturating_add(new.len()))?;
     let before = substring(text, 1, &[Datum::Int4(from - 1)])?;
     let after = substring(text, behind, &[])?;
     match (before, after) {
         (Datum::Text(before), Datum::Text(after)) => {
+            bounded(before.len() + new.len() + after.len())?;
             Ok(Datum::text(format!("{before}{new}{after}")))
         }
         _ => unreachable!("a part of a text is a text"),
@@ -156,6 +156,8 @@ mod tests {
         assert_eq!(pad("a", 4, "xy"), ("xyx".to_owned(), "a".to_owned()));
         assert_eq!(pad("a", -1, "x"), (String::new(), String::new()));
         assert_eq!(padded("a", i32::MAX, "x").unwrap_err().state(), SqlState::LIMIT_EXCEEDED);
+        assert!(padded("a", 4_200_000, "x").is_ok());
+        assert!(padded("a", 4_200_000, "x\u{1f600}").is_err());
         assert_eq!(with_capitals("hELLO wORLD-2x"), "Hello World-2x");
         assert_eq!(translated("abcd", "bcd", "xy"), "axy");
         check(overlay("abcdef", "ZZ", 2, &[Datum::Int4(3)]), "aZZef");

@@ -1,8 +1,10 @@
 //! Functions of dates, times and intervals.
 
 use super::context::Context;
-use crate::ir::Function;
-use values::time::{Civil, Field, age, bin, divided, field_of, scaled, shown, time_of_day};
+use crate::ir::{Function, TimeFunction};
+use values::time::{
+    Civil, Field, Read, age, bin, divided, field_of, read_form, scaled, shown, time_of_day,
+};
 use values::{Date, Datum, Error, Interval, Result, SqlState, Time, Timestamp};
 
 /// The longest form of `to_char`.
@@ -70,6 +72,62 @@ pub(super) fn call(
         }
         _ => return None,
     })
+}
+
+/// The result of more functions of times; `None` of other types.
+pub(super) fn more(
+    function: TimeFunction,
+    arguments: &[Datum],
+    context: &Context,
+) -> Option<Result<Datum>> {
+    use TimeFunction as T;
+    let interval = |result: Result<Interval>| result.map(Datum::Interval);
+    Some(match (function, arguments) {
+        (T::MakeInterval, [parts @ .., Datum::Float8(seconds)]) => {
+            interval(Interval::of_parts(whole_parts(parts)?, *seconds))
+        }
+        (T::MakeZoned, [Datum::Timestamp(local)]) => {
+            local.to_utc(&context.zone).map(Datum::Timestamptz)
+        }
+        (T::JustifyDays, [Datum::Interval(value)]) => interval(value.justify_days()),
+        (T::JustifyHours, [Datum::Interval(value)]) => interval(value.justify_hours()),
+        (T::JustifyInterval, [Datum::Interval(value)]) => interval(value.justify()),
+        (T::IsFiniteInterval, [Datum::Interval(_)]) => Ok(Datum::Bool(true)),
+        (T::ToDate, [Datum::Text(text), Datum::Text(form)]) => {
+            read(text, form).and_then(|read| read.local.date()).map(Datum::Date)
+        }
+        (T::ToTimestamp, [Datum::Text(text), Datum::Text(form)]) => {
+            read(text, form).and_then(|read| zoned(&read, context)).map(Datum::Timestamptz)
+        }
+        _ => return None,
+    })
+}
+
+fn whole_parts(parts: &[Datum]) -> Option<[i32; 6]> {
+    let whole = |part: &Datum| match part {
+        Datum::Int4(value) => Some(*value),
+        _ => None,
+    };
+    parts.iter().map(whole).collect::<Option<Vec<i32>>>()?.try_into().ok()
+}
+
+fn read(text: &str, form: &str) -> Result<Read> {
+    if form.len() > FORM_BYTES_MAX {
+        let message = format!("a form of to_date has at most {FORM_BYTES_MAX} bytes");
+        return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
+    }
+    read_form(text, form)
+}
+
+/// The point in time on clocks of the zone that was stated, or of the session.
+fn zoned(read: &Read, context: &Context) -> Result<Timestamp> {
+    match read.offset_seconds {
+        None => read.local.to_utc(&context.zone),
+        Some(seconds) => {
+            let shift = i128::from(seconds) * 1_000_000;
+            Timestamp::from_microseconds(i128::from(read.local.bits()) - shift)
+        }
+    }
 }
 
 fn extract(name: &str, value: Interval) -> Result<Datum> {

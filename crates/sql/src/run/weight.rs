@@ -8,7 +8,9 @@
 //! Weights are a part of what logged calls mean: a change of them changes where a call ends.
 
 use super::strings::TEXT_BYTES_MAX;
-use crate::ir::{Function, Kind};
+use crate::ir::{
+    ArrayFunction, ByteFunction, Function, Kind, MathFunction, PatternFunction, TimeFunction,
+};
 use values::made::{self, PART_BYTES};
 use values::{Datum, ITEMS_MAX, Type};
 
@@ -123,6 +125,49 @@ fn cost(function: Function) -> Cost {
         F::Trim | F::TrimLeft | F::TrimRight | F::DateTrunc | F::AtTimeZone => Cost::Special,
         F::ArrayContains | F::ArrayOverlaps | F::JsonHasAny | F::JsonHasAll => Cost::Special,
         F::JsonDeletePath | F::JsonSet => Cost::Special,
+        F::Math(function) => of_math(function),
+        F::Bytes(function) => of_bytes_function(function),
+        F::Text(_) => Cost::Printed,
+        F::Time(function) => match function {
+            TimeFunction::ToDate | TimeFunction::ToTimestamp => Cost::Times(64),
+            TimeFunction::MakeZoned => Cost::Special,
+            TimeFunction::MakeInterval
+            | TimeFunction::JustifyDays
+            | TimeFunction::JustifyHours
+            | TimeFunction::JustifyInterval
+            | TimeFunction::IsFiniteInterval => Cost::Copied,
+        },
+        F::Pattern(_) => Cost::Times(8),
+        F::Array(ArrayFunction::CompareAny | ArrayFunction::CompareAll) => Cost::Copied,
+        F::Array(_) => Cost::Times(4),
+    }
+}
+
+/// The time of a function of numbers.
+fn of_math(function: MathFunction) -> Cost {
+    use MathFunction as M;
+    match function {
+        M::Exp | M::Ln | M::Log10 | M::Log | M::Power | M::Factorial => Cost::Special,
+        M::GreatestDivisor | M::LeastMultiple => Cost::Special,
+        M::Scale | M::MinScale | M::TrimScale | M::WidthBucket => Cost::Digits,
+        M::BucketOfBounds => Cost::Copied,
+        M::CubeRoot | M::Degrees | M::Radians => Cost::Copied,
+        M::Sin | M::Cos | M::Tan | M::Cot | M::Asin | M::Acos | M::Atan | M::Atan2 => Cost::Copied,
+        M::SinOfDegrees | M::CosOfDegrees | M::TanOfDegrees | M::CotOfDegrees => Cost::Copied,
+        M::AsinInDegrees | M::AcosInDegrees | M::AtanInDegrees | M::Atan2InDegrees => Cost::Copied,
+        M::Sinh | M::Cosh | M::Tanh | M::Asinh | M::Acosh | M::Atanh => Cost::Copied,
+    }
+}
+
+/// The time of a function of bytes.
+fn of_bytes_function(function: ByteFunction) -> Cost {
+    use ByteFunction as B;
+    match function {
+        B::Md5 | B::Sha224 | B::Sha256 | B::Sha384 | B::Sha512 => Cost::Times(16),
+        B::Encode | B::Decode | B::ConvertFrom | B::ConvertTo => Cost::Times(64),
+        B::GetByte | B::SetByte | B::GetBit | B::SetBit | B::Substring | B::Overlay => Cost::Copied,
+        B::BitCount => Cost::Times(4),
+        B::Trim | B::TrimLeft | B::TrimRight | B::Position => Cost::Special,
     }
 }
 
@@ -184,7 +229,11 @@ fn of_special(function: Function, arguments: &[Datum]) -> u64 {
         (F::Power | F::PowerRounded, [base @ Datum::Numeric(_), exponent]) => {
             of_power(base, exponent)
         }
-        (F::DateTrunc | F::AtTimeZone, _) => ZONE_STEPS,
+        (F::DateTrunc | F::AtTimeZone | F::Time(_), _) => ZONE_STEPS,
+        (F::Bytes(_), [bytes, set]) => {
+            of_bytes(bytes.heap_bytes().saturating_mul(4 + set.heap_bytes()))
+        }
+        (F::Math(function), _) => of_numbers(function, arguments),
         (F::ArrayContains | F::ArrayOverlaps, [Datum::Array(left), Datum::Array(right)]) => {
             let (left, right) = (left.items(), right.items());
             let bytes = |items: &[Datum]| heap_bytes(items) + size_of_val(items);
@@ -235,9 +284,10 @@ pub(super) fn of_result(function: Function, arguments: &[Datum]) -> usize {
             let items = 1 + text.matches(&**between).take(ITEMS_MAX).count();
             bytes.saturating_add(items * PART_BYTES)
         }
-        (Function::StringToArray, [Datum::Text(text), ..]) => {
-            bytes.saturating_add(text.len().min(ITEMS_MAX) * PART_BYTES)
-        }
+        (
+            Function::StringToArray | Function::Pattern(PatternFunction::Split),
+            [Datum::Text(text), ..],
+        ) => bytes.saturating_add(of_items(text)),
         (_, [_, Datum::Int4(count), ..]) if fills(function) => {
             let count = usize::try_from(*count).unwrap_or(0);
             let filled =
@@ -246,6 +296,44 @@ pub(super) fn of_result(function: Function, arguments: &[Datum]) -> usize {
         }
         _ => bytes,
     }
+}
+
+/// The steps of products of numbers of any length with themselves.
+pub(super) fn of_squares<'v>(values: impl Iterator<Item = &'v Datum>) -> u64 {
+    match values.map(Datum::heap_bytes).sum::<usize>() {
+        0 => 0,
+        bytes => 2 * of_product(2 * bytes),
+    }
+}
+
+/// About how many bytes the most parts of a text have, beside itself.
+pub(super) fn of_items(text: &str) -> usize {
+    text.len().min(ITEMS_MAX) * PART_BYTES
+}
+
+/// The steps of functions of numbers that are computed digit by digit.
+fn of_numbers(function: MathFunction, arguments: &[Datum]) -> u64 {
+    match (function, arguments) {
+        (MathFunction::Factorial, [Datum::Int8(number)]) => (*number).clamp(0, 1_000) as u64 / 16,
+        (MathFunction::Exp, [Datum::Numeric(value)]) => of_series(value.digits_of_exp()),
+        (MathFunction::Ln, [Datum::Numeric(value)]) => of_series(value.digits_of_ln()),
+        (MathFunction::Log10, [Datum::Numeric(value)]) => 3 * of_series(value.digits_of_ln()),
+        (MathFunction::Log, [Datum::Numeric(base), Datum::Numeric(value)]) => {
+            3 * of_series(base.digits_of_ln() + value.digits_of_ln())
+        }
+        (MathFunction::Power, [base @ Datum::Numeric(own), exponent @ Datum::Numeric(other)]) => {
+            of_power(base, exponent) + 3 * of_series(own.digits_of_power(other))
+        }
+        (MathFunction::GreatestDivisor | MathFunction::LeastMultiple, _) => {
+            16 * of_digits(arguments)
+        }
+        _ => 0,
+    }
+}
+
+/// The steps of a series of terms of so many digits.
+fn of_series(digits: usize) -> u64 {
+    (4 + digits / 8 + digits * digits / 1_000) as u64
 }
 
 /// The steps of text that is filled in; none of what is too long and refused before it is made.

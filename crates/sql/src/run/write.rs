@@ -5,6 +5,7 @@ use super::context::{Answer, Context, Tag};
 use super::entries::{primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
 use super::foreign::keep;
+use super::generated::generate;
 use super::joined_change::change;
 use super::overlay::Overlay;
 use super::rows::Rows;
@@ -148,7 +149,8 @@ fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
             return copy(relation, targets, columns, evaluator);
         }
     }
-    for row in &proposed {
+    for row in &mut proposed {
+        generate(relation, row, evaluator)?;
         evaluator.memory.add(row)?;
         if row.len() != relation.columns.len() {
             return Err(malformed());
@@ -228,6 +230,7 @@ fn copy(
             }
             None => row = evaluator.values(columns, &row)?,
         }
+        generate(relation, &mut row, evaluator)?;
         evaluator.memory.add(&row)?;
         if row.len() != relation.columns.len() {
             return Err(malformed());
@@ -308,7 +311,7 @@ fn insert_or(
         if !evaluator.holds(filter, &both)? {
             continue;
         }
-        let new = assigned(assignments, &old, &both, evaluator)?;
+        let new = assigned(relation, assignments, &old, &both, evaluator)?;
         let change = Change { old: Some(old), new: Some(new) };
         apply(relation, std::slice::from_ref(&change), evaluator)?;
         let new = change.new.ok_or_else(malformed)?;
@@ -369,8 +372,9 @@ impl<'a> Arbiters<'a> {
     }
 }
 
-/// The row after its assignments, which all see `input`.
+/// The row after its assignments, which all see `input`, and with what is computed of it.
 pub(super) fn assigned(
+    relation: &Relation,
     assignments: &[Assignment],
     old: &[Datum],
     input: &[Datum],
@@ -381,6 +385,7 @@ pub(super) fn assigned(
         *new.get_mut(usize::from(*column)).ok_or_else(malformed)? =
             evaluator.value(value, input)?;
     }
+    generate(relation, &mut new, evaluator)?;
     Ok(new)
 }
 
@@ -389,7 +394,7 @@ fn update(plan: &Update, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
     let found = untouched(find(&plan.source, evaluator)?, evaluator);
     let mut changes = Vec::with_capacity(found.len());
     for found in found {
-        let new = assigned(&plan.assignments, &found.row, &found.row, evaluator)?;
+        let new = assigned(relation, &plan.assignments, &found.row, &found.row, evaluator)?;
         evaluator.memory.add(&new)?;
         changes.push(Change { old: Some(found.row), new: Some(new) });
     }

@@ -83,7 +83,7 @@ pub(super) fn shown_sequences(catalog: &Catalog) -> impl Iterator<Item = &Arc<Se
         .tables()
         .flat_map(|table| {
             let all = table.relation.columns.iter().zip(&table.columns);
-            all.filter(|(column, _)| column.hidden).filter_map(|(_, info)| info.sequence)
+            all.filter(|(column, _)| column.is_hidden()).filter_map(|(_, info)| info.sequence)
         })
         .collect();
     catalog.sequences().filter(move |sequence| !hidden.contains(&sequence.id))
@@ -96,7 +96,7 @@ pub(super) fn owned_sequences(
     catalog.tables().flat_map(|table| {
         let all = table.columns.iter().enumerate();
         all.filter_map(move |(at, info)| {
-            let is_hidden = table.relation.columns[at].hidden;
+            let is_hidden = table.relation.columns[at].is_hidden();
             let sequence = info.sequence.filter(|_| !is_hidden)?;
             Some((table, at, sequence, info.identity.is_some()))
         })
@@ -107,9 +107,9 @@ pub(super) fn owned_sequences(
 fn defaults(catalog: &Catalog) -> impl Iterator<Item = (usize, &Arc<Table>, usize, String)> {
     let all = catalog.tables().flat_map(move |table| {
         let all = table.relation.columns.iter().enumerate();
-        let visible = all.filter(|(_, column)| !column.hidden);
+        let visible = all.filter(|(_, column)| !column.is_hidden());
         visible.filter_map(move |(at, _)| {
-            Some((table, at, definitions::of_default(catalog, table, at, true)?))
+            Some((table, at, definitions::of_default(catalog, table, at, false)?))
         })
     });
     all.enumerate().map(|(place, (table, at, text))| (place, table, at, text))
@@ -182,7 +182,8 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     for table in catalog.tables() {
         let id = number(table.relation.id);
         for (at, column, info) in columns(table) {
-            let is_identity = info.identity.is_some();
+            let place = usize::from(at.unsigned_abs()) - 1;
+            let has_default = definitions::of_default(catalog, table, place, false).is_some();
             let letter = match info.identity {
                 Some(Identity::Always) => "a",
                 Some(Identity::ByDefault) => "d",
@@ -191,8 +192,9 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             all.push(
                 attribute(new(), id, &column.name, at, column.kind)
                     .set("attnotnull", !column.nullable)
-                    .set("atthasdef", info.default.is_some() && !is_identity)
-                    .set("attidentity", letter),
+                    .set("atthasdef", has_default)
+                    .set("attidentity", letter)
+                    .set("attgenerated", if column.generated().is_some() { "s" } else { "" }),
             );
         }
         for index in indexes(table) {
@@ -262,8 +264,8 @@ fn index_row(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
         .set("indisready", true)
         .set("indislive", true)
         .set("indkey", vector(Type::Int2, keys.collect()))
-        .set("indexprs", definitions::of_expressions(catalog, index))
-        .set("indpred", definitions::of_predicate(catalog, index, true))
+        .set("indexprs", definitions::of_expressions(catalog, index, false))
+        .set("indpred", definitions::of_predicate(catalog, index, false))
         .set(
             "indcollation",
             vector(Type::Oid, types().map(|ty| Datum::Int4(collation(ty))).collect()),

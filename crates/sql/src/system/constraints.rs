@@ -7,7 +7,7 @@ use super::objects::{
 use super::relations::Known;
 use super::rows::{Row, numbers};
 use super::session::System;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Deferral};
 use crate::ir::{Op, Referential};
 use std::collections::BTreeSet;
 
@@ -50,13 +50,14 @@ fn row(catalog: &Catalog, constraint: &Constraint<'_>, row: Row) -> Row {
                     _ => None,
                 })
                 .collect();
-            let text = definitions::of_constraint(catalog, constraint, false);
+            let text = definitions::of_check(catalog, constraint.table, check, false);
             row.set("contype", "c").set("conkey", numbers(named)).set("conbin", text)
         }
         Demand::Foreign(key) => row
             .set("contype", "f")
             .set("connoinherit", true)
-            .set("condeferrable", key.is_deferrable)
+            .set("condeferrable", key.deferral != Deferral::No)
+            .set("condeferred", key.deferral == Deferral::Deferred)
             .set("conindid", referred_index(catalog, key))
             .set("confrelid", catalog.table(&key.parent).map(|table| number(table.relation.id)))
             .set("confupdtype", letter(key.on_update))

@@ -1,10 +1,10 @@
 //! Indexes, constraints and defaults as the statements that make them.
 
 use super::names::quoted;
-use super::objects::{Constraint, Demand, IndexObject};
+use super::objects::{Constraint, Demand, IndexObject, indexes};
 use super::shown::{Writer, expression, key_text};
-use crate::catalog::{Catalog, Table, View};
-use crate::ir::{ColumnNumber, Expression, Function, KeyColumn, Op, Referential};
+use crate::catalog::{Catalog, Deferral, Table, View};
+use crate::ir::{Check, ColumnNumber, Expression, Function, KeyColumn, Op, Referential};
 
 /// The query of a view, as `pg_get_viewdef` shows it.
 pub(super) fn of_view(view: &View) -> String {
@@ -30,7 +30,7 @@ fn key_name(writer: &Writer<'_>, index: &IndexObject<'_>, key: &KeyColumn) -> St
 }
 
 fn writer<'c>(catalog: &'c Catalog, index: &IndexObject<'c>, pretty: bool) -> Writer<'c> {
-    Writer { catalog, relation: &index.table.relation, pretty }
+    Writer { catalog, relation: &index.table.relation, pretty, source: None }
 }
 
 /// The names of the columns of an index: an expression is called like its function.
@@ -59,14 +59,16 @@ pub(super) fn of_predicate(
     pretty: bool,
 ) -> Option<String> {
     let whole = conjunction(index.own?.predicate())?;
-    let text = expression(&writer(catalog, index, pretty), &whole, None).unwrap_or_default();
-    let is_plain = pretty || matches!(whole.code[..], [Op::Column(_)]);
-    Some(if is_plain { text } else { format!("({text})") })
+    Some(expression(&writer(catalog, index, pretty), &whole, None).unwrap_or_default())
 }
 
 /// The expressions of an index.
-pub(super) fn of_expressions(catalog: &Catalog, index: &IndexObject<'_>) -> Option<String> {
-    let writer = writer(catalog, index, true);
+pub(super) fn of_expressions(
+    catalog: &Catalog,
+    index: &IndexObject<'_>,
+    pretty: bool,
+) -> Option<String> {
+    let writer = writer(catalog, index, pretty);
     let keys = index.columns.iter().filter(|key| key.computed().is_some());
     let texts: Vec<String> = keys.map(|key| key_name(&writer, index, key)).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
@@ -125,9 +127,7 @@ pub(super) fn of_constraint(
             format!("{word} ({})", list(table, columns.iter().map(|key| key.column)))
         }
         Demand::Check(check) => {
-            let writer = Writer { catalog, relation: &table.relation, pretty };
-            let text = expression(&writer, &check.condition, None)?;
-            if pretty { format!("CHECK ({text})") } else { format!("CHECK (({text}))") }
+            format!("CHECK ({})", of_check(catalog, table, check, pretty)?)
         }
         Demand::Foreign(key) => {
             let parent = catalog.table(&key.parent)?;
@@ -142,12 +142,46 @@ pub(super) fn of_constraint(
                     text += &format!(" ON {when} {words}");
                 }
             }
-            if key.is_deferrable {
-                text += " DEFERRABLE";
-            }
+            text += match key.deferral {
+                Deferral::No => "",
+                Deferral::Deferrable => " DEFERRABLE",
+                Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+            };
             text
         }
     })
+}
+
+/// The condition of a CHECK.
+pub(super) fn of_check(
+    catalog: &Catalog,
+    table: &Table,
+    check: &Check,
+    pretty: bool,
+) -> Option<String> {
+    let writer = Writer { catalog, relation: &table.relation, pretty, source: None };
+    expression(&writer, &check.condition, None)
+}
+
+/// `pg_get_expr` with brackets only where they are needed: `text` is an expression of the table as
+/// the catalog shows it with all of them.
+pub(super) fn with_few_brackets(catalog: &Catalog, table: &Table, text: &str) -> Option<String> {
+    let of_column = |at: usize, pretty| of_default(catalog, table, at, pretty);
+    let columns = 0..table.columns.len();
+    let mut defaults = columns.map(|at| [false, true].map(|pretty| of_column(at, pretty)));
+    let mut checks = table
+        .relation
+        .checks
+        .iter()
+        .map(|check| [false, true].map(|pretty| of_check(catalog, table, check, pretty)));
+    let mut indexes = indexes(table).flat_map(|index| {
+        let predicate = [false, true].map(|pretty| of_predicate(catalog, &index, pretty));
+        [predicate, [false, true].map(|pretty| of_expressions(catalog, &index, pretty))]
+    });
+    let is_own = |both: &[Option<String>; 2]| both[0].as_deref() == Some(text);
+    let found = defaults.find(is_own).or_else(|| checks.find(is_own));
+    let [_, pretty] = found.or_else(|| indexes.find(is_own))?;
+    pretty
 }
 
 /// The words of what a foreign key does; none of what it does unless stated.
@@ -161,7 +195,8 @@ fn action(what: Referential) -> Option<&'static str> {
     })
 }
 
-/// The default of a column; none of an identity, which has no text.
+/// The default of a column, or the expression of a generated one; none of an identity, which has
+/// no text.
 pub(super) fn of_default(
     catalog: &Catalog,
     table: &Table,
@@ -172,8 +207,15 @@ pub(super) fn of_default(
     if info.identity.is_some() {
         return None;
     }
-    let default = info.default.as_ref()?;
-    let writer = Writer { catalog, relation: &table.relation, pretty };
-    let kind = table.relation.columns[at].kind;
+    let column = &table.relation.columns[at];
+    let default = column.generated().or(info.default.as_ref())?;
+    let kind = column.kind;
+    // NULL is what a column without a default has, unless it is of a length.
+    let is_null = matches!(&default.code[..], [Op::Constant(value)] if value.0.is_null());
+    if is_null && kind.modifier == values::Modifier::NONE {
+        return None;
+    }
+    let source = info.default_text.as_deref();
+    let writer = Writer { catalog, relation: &table.relation, pretty, source };
     expression(&writer, default, Some(kind)).or_else(|| info.default_text.clone())
 }

@@ -1,11 +1,11 @@
-//! Functions that look at the system catalog or the session, and those of quotes.
+//! Functions that look at the system catalog or the session.
 
-use super::definitions::{of_constraint, of_index, of_index_column, of_view};
+use super::definitions::{of_constraint, of_index, of_index_column, of_view, with_few_brackets};
 use super::fixed::UTF8;
-use super::names::{ROLES, class_name, find, literal, quoted, shown};
-use super::objects::{constraints, indexes, view};
+use super::names::{ROLES, class_name, find, shown};
+use super::objects::{constraints, indexes, table, view};
 use super::session::System;
-use super::{classes, type_names};
+use super::{classes, comments, type_names};
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -70,6 +70,27 @@ impl System {
             (SystemFunction::ViewDefinition, [Datum::Int4(id), ..]) => {
                 optional(view(catalog, *id).map(|view| of_view(view)))
             }
+            (
+                SystemFunction::ExpressionText,
+                [Datum::Text(text), Datum::Int4(id), Datum::Bool(pretty)],
+            ) => {
+                let own = table(catalog, *id).filter(|_| *pretty);
+                let found = own.and_then(|table| with_few_brackets(catalog, table, text));
+                Datum::text(found.unwrap_or_else(|| text.to_string()))
+            }
+            (SystemFunction::Description, [Datum::Int4(id), rest @ ..]) => {
+                let of = match rest {
+                    [Datum::Text(of)] => Some(&**of),
+                    _ => None,
+                };
+                optional(comments::of_object(catalog, *id, of))
+            }
+            (SystemFunction::ColumnDescription, [Datum::Int4(id), Datum::Int4(at)]) => {
+                optional(comments::of_column(catalog, *id, *at))
+            }
+            (SystemFunction::SharedDescription, [Datum::Int4(id), Datum::Text(of)]) => {
+                optional(comments::of_shared(catalog, *id, of))
+            }
             (SystemFunction::UserName, [Datum::Int4(id)]) => {
                 let found = ROLES.iter().find(|role| role.0 == *id);
                 let unknown = || format!("unknown (OID={id})");
@@ -132,8 +153,6 @@ fn of_values(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Dat
             let is_utf8 = name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8");
             Datum::Int4(if is_utf8 { UTF8 } else { -1 })
         }
-        (SystemFunction::QuoteIdentifier, [Datum::Text(name)]) => Datum::text(quoted(name)),
-        (SystemFunction::QuoteLiteral, [Datum::Text(text)]) => Datum::text(literal(text)),
         (SystemFunction::SizePretty, [Datum::Int8(size)]) => Datum::text(pretty_size(*size)),
         _ => return None,
     }))

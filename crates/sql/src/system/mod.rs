@@ -6,27 +6,28 @@
 //! then nor the session. Knows nothing of rows in the store.
 
 mod classes;
+mod comments;
 mod constraints;
 mod conversions;
 mod definitions;
+mod families;
 mod fixed;
 mod functions;
 mod names;
 mod objects;
-mod patterns;
 mod read;
 mod relations;
 mod rows;
 mod services;
 mod session;
 mod shown;
+mod shown_calls;
 mod standard;
 mod type_names;
 mod types;
 
-pub(crate) use names::name_parts;
 pub use names::quoted;
-pub(crate) use patterns::Patterns;
+pub(crate) use names::{literal, name_parts};
 pub(crate) use relations::{Known, TABLE_ID, known};
 pub use services::{AdvisoryLock, Services, SessionActivity};
 pub use session::{

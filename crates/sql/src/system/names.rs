@@ -51,7 +51,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// Text as a literal.
-pub(super) fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let doubled = text.replace('\'', "''");
     if text.contains('\\') {
         format!("E'{}'", doubled.replace('\\', "\\\\"))
@@ -122,6 +122,9 @@ pub(super) fn find(catalog: &Catalog, ty: Type, text: &str) -> Result<i32> {
             let found = match &name_parts(text)?[..] {
                 [own] => class(catalog, own),
                 [schema, own] if schema == "public" => own_class(catalog, own),
+                [database, schema, own] if database == NAME && schema == "public" => {
+                    own_class(catalog, own)
+                }
                 [schema, own] => system_class(&format!("{schema}.{own}")),
                 _ => None,
             };

@@ -81,15 +81,14 @@ pub(super) fn column_number(column: ColumnNumber) -> i16 {
 /// The columns of a table that statements can name, with their numbers.
 pub(super) fn columns(table: &Table) -> impl Iterator<Item = (i16, &Column, &ColumnInfo)> {
     let both = table.relation.columns.iter().zip(&table.columns).enumerate();
-    both.filter(|(_, (column, _))| !column.hidden)
+    both.filter(|(_, (column, _))| !column.is_hidden())
         .map(|(at, (column, info))| (at as i16 + 1, column, info))
 }
 
-/// The indexes of a table, that of the primary key first.
+/// The indexes of a table that statements can name, that of the primary key first.
 pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexObject<'_>> {
     let relation = &table.relation;
-    let is_hidden = |key: &KeyColumn| relation.columns[usize::from(key.column)].hidden;
-    let primary = (!relation.primary.iter().any(is_hidden)).then(|| IndexObject {
+    let primary = (!relation.has_hidden_key()).then(|| IndexObject {
         id: of_kind(1, relation.id),
         name: &relation.primary_name,
         table,
@@ -98,7 +97,8 @@ pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexObject<'_>> {
         primary: true,
         own: None,
     });
-    let others = relation.indexes.iter().map(move |index| IndexObject {
+    let shown = relation.indexes.iter().filter(|index| !index.is_hidden());
+    let others = shown.map(move |index| IndexObject {
         id: number(index.id),
         name: &index.name,
         table,

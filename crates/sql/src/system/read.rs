@@ -2,7 +2,7 @@
 
 use super::rows::Row;
 use super::session::{self, System};
-use super::{classes, constraints, fixed, relations, standard, types};
+use super::{classes, comments, constraints, fixed, relations, standard, types};
 use values::Datum;
 
 impl System {
@@ -13,6 +13,7 @@ impl System {
             ("information_schema", own) => standard::rows(self, relation, own),
             (_, own) => classes::rows(self, relation, own)
                 .or_else(|| constraints::rows(self, relation, own))
+                .or_else(|| comments::rows(self, relation, own))
                 .or_else(|| types::rows(self, relation, own))
                 .or_else(|| fixed::rows(self, relation, own))
                 .or_else(|| session::rows(&self.session, relation, own)),

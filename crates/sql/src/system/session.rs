@@ -6,7 +6,6 @@ use super::services::Services;
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
 use std::sync::Arc;
-use std::time::Duration;
 use values::{Datum, Error, Result, SqlState, Timestamp, Type};
 
 /// The user and the database that there are.
@@ -30,8 +29,6 @@ pub struct Session {
     pub prepared: Vec<PreparedStatement>,
     /// The cursors that it has declared.
     pub cursors: Vec<OpenCursor>,
-    /// How long its statements wait for a lock at most.
-    pub lock_timeout: Option<Duration>,
 }
 
 /// A prepared statement, as `pg_prepared_statements` shows it.

@@ -1,34 +1,10 @@
 //! Expressions of the catalog as text again: their programs in PostgreSQL's spelling.
 
-use super::names::{literal, quoted};
+use super::names::quoted;
+use super::shown_calls::{Bond, Part, function_call};
 use crate::catalog::Catalog;
 use crate::ir::{Expression, Function, Kind, Op, Random, Relation};
 use values::{Datum, Type, Zone, text};
-
-/// How tight an expression holds together; more is looser.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Bond {
-    Whole,
-    Cast,
-    Times,
-    Plus,
-    Other,
-    Compare,
-    Is,
-    Not,
-    And,
-    Or,
-    /// A comparison with any of a list.
-    Listed,
-}
-
-/// A part that is written already.
-#[derive(Clone)]
-struct Part {
-    text: String,
-    bond: Bond,
-    ty: Option<Type>,
-}
 
 /// Writes programs.
 pub(crate) struct Writer<'c> {
@@ -38,6 +14,9 @@ pub(crate) struct Writer<'c> {
     pub(crate) relation: &'c Relation,
     /// Brackets only where they are needed.
     pub(crate) pretty: bool,
+    /// The expression as it was written, which says what a program does not: `now()` or
+    /// `CURRENT_TIMESTAMP`.
+    pub(crate) source: Option<&'c str>,
 }
 
 /// An expression over the rows of a table; `own` is the type that its value gets by itself, whose
@@ -55,21 +34,21 @@ pub(super) fn expression(
     }
     let mut part = writer.program(code)?;
     if let (Some(ty), [Op::Constant(value)]) = (untyped, code)
-        && matches!(value.0, Datum::Text(_))
+        && matches!(value.0, Datum::Text(_) | Datum::Null)
     {
         part = writer.constant(&value.0, ty);
     }
     Some(part.text)
 }
 
-/// An expression over the rows of a table as EXPLAIN shows it.
+/// An expression over the rows of a table as EXPLAIN shows it, without brackets around it.
 pub(crate) fn expression_text(
     catalog: &Catalog,
     relation: &Relation,
     expression: &Expression,
 ) -> Option<String> {
-    let writer = Writer { catalog, relation, pretty: false };
-    writer.program(&expression.code).map(|part| part.text)
+    let writer = Writer { catalog, relation, pretty: false, source: None };
+    writer.program(&expression.code).map(|part| writer.bare(&part).to_owned())
 }
 
 /// An expression as a part of an index's key: in brackets unless it looks like the call of a
@@ -79,9 +58,9 @@ pub(crate) fn key_text(writer: &Writer<'_>, expression: &Expression) -> String {
         // The type of a key is shown where a cast to another whole number would not be.
         [inner @ .., Op::Cast(kind, _)] => writer.program(inner).map(|part| {
             let is_whole = writer.pretty && part.bond <= Bond::Cast;
-            let inner = if is_whole { part.text } else { format!("({})", part.text) };
-            let text = format!("{inner}::{}", kind.modifier.name(kind.ty));
-            Part { text, bond: Bond::Cast, ty: Some(kind.ty) }
+            let text = if is_whole { part.text } else { writer.in_brackets(&part) };
+            let text = format!("{text}::{}", kind.modifier.name(kind.ty));
+            Part::new(text, Bond::Cast, Some(kind.ty))
         }),
         code => writer.program(code),
     };
@@ -90,11 +69,12 @@ pub(crate) fn key_text(writer: &Writer<'_>, expression: &Expression) -> String {
         Some(Op::Call(function, _)) => part.bond == Bond::Whole && *function != Function::MakeArray,
         _ => part.text.starts_with("COALESCE("),
     };
-    match is_call {
-        true => part.text,
-        false if part.bond > Bond::Cast && !writer.pretty => format!("(({}))", part.text),
-        false => format!("({})", part.text),
-    }
+    if is_call { part.text } else { format!("({})", part.text) }
+}
+
+/// A constant's text in quotes, as PostgreSQL shows expressions: backslashes are themselves.
+fn in_quotes(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 impl Writer<'_> {
@@ -109,15 +89,14 @@ impl Writer<'_> {
                     None => self.constant(&value.0, value.0.kind().unwrap_or(Type::Text)),
                 },
                 Op::Parameter(at) => {
-                    Part { text: format!("${}", u32::from(*at) + 1), bond: Bond::Whole, ty: None }
+                    Part::new(format!("${}", u32::from(*at) + 1), Bond::Whole, None)
                 }
                 Op::Next(_) => self.sequence_number(op, code, &mut at)?,
                 Op::Random(Random::Fraction) => function_call("random()", Type::Float8),
                 Op::Random(Random::Uuid) => function_call("gen_random_uuid()", Type::Uuid),
                 Op::Column(column) => {
                     let column = self.relation.columns.get(usize::from(*column))?;
-                    let (text, ty) = (quoted(&column.name), Some(column.kind.ty));
-                    Part { text, bond: Bond::Whole, ty }
+                    Part::new(quoted(&column.name), Bond::Whole, Some(column.kind.ty))
                 }
                 Op::Cast(kind, _) => self.cast(stack.pop()?, *kind),
                 Op::Call(function, count) => {
@@ -164,13 +143,13 @@ impl Writer<'_> {
         let call = code[*at..].iter().position(is_call)?;
         *at += call + 1;
         let name = quoted(&self.catalog.sequence_by_id(*id)?.name);
-        let text = format!("nextval({}::regclass)", literal(&name));
-        Some(Part { text, bond: Bond::Whole, ty: Some(Type::Int8) })
+        Some(function_call(&format!("nextval({}::regclass)", in_quotes(&name)), Type::Int8))
     }
 
-    /// CASE: tests with their results, each jumping to the next one.
+    /// CASE: tests with their results, each jumping to the next one. It stands on lines of its own.
     fn case(&self, first: Part, code: &[Op], jump: usize) -> Option<(Part, usize)> {
-        let mut shown = "CASE".to_owned();
+        let mut shown = "\nCASE".to_owned();
+        let inner = |part: &Part| part.text.replace('\n', "\n    ");
         let (mut test, mut jump) = (first, jump);
         let mut ty = None;
         loop {
@@ -178,7 +157,7 @@ impl Writer<'_> {
             let behind = jump + 1 + *count as usize;
             let Op::Jump(rest) = code.get(behind - 1)? else { return None };
             let result = self.program(code.get(jump + 1..behind - 1)?)?;
-            shown += &format!(" WHEN {} THEN {}", test.text, result.text);
+            shown += &format!("\n    WHEN {} THEN {}", inner(&test), inner(&result));
             ty = ty.or(result.ty);
             let end = behind + *rest as usize;
             let others = code.get(behind..end)?;
@@ -197,130 +176,89 @@ impl Writer<'_> {
             match next.and_then(|at| Some((self.program(&others[..at])?, behind + at))) {
                 Some((part, at)) => (test, jump) = (part, at),
                 None => {
-                    let last = self.program(others)?;
-                    shown += &format!(" ELSE {} END", last.text);
-                    return Some((Part { text: shown, bond: Bond::Whole, ty }, end));
+                    let last = match (others, ty) {
+                        ([Op::Constant(value)], Some(ty)) if value.0.is_null() => {
+                            self.constant(&value.0, ty)
+                        }
+                        _ => self.program(others)?,
+                    };
+                    shown += &format!("\n    ELSE {}\nEND", inner(&last));
+                    return Some((Part::new(shown, Bond::Whole, ty), end));
                 }
             }
         }
     }
 
     fn constant(&self, value: &Datum, ty: Type) -> Part {
-        let plain = |text| Part { text, bond: Bond::Whole, ty: Some(ty) };
+        let plain = |text| Part::new(text, Bond::Whole, Some(ty));
+        let is_array_written =
+            || self.source.is_some_and(|source| source.to_ascii_uppercase().contains("ARRAY["));
         match value {
             Datum::Null => plain(format!("NULL::{}", ty.name())),
             Datum::Bool(value) => plain(value.to_string()),
-            Datum::Int2(_) | Datum::Int4(_) | Datum::Numeric(_)
-                if !text::print(value, &Zone::utc()).starts_with('-') =>
-            {
+            Datum::Array(array) if array.items().is_empty() && is_array_written() => {
+                plain(format!("ARRAY[]::{}", ty.name()))
+            }
+            Datum::Int2(_) | Datum::Int4(_) | Datum::Numeric(_) if is_plain_number(value) => {
                 plain(text::print(value, &Zone::utc()))
             }
             value => {
                 let name = if ty == Type::Char { "bpchar".to_owned() } else { ty.name() };
-                let text = literal(&text::print(value, &Zone::utc()));
-                Part { text: format!("{text}::{name}"), bond: Bond::Cast, ty: Some(ty) }
+                let text = in_quotes(&text::print(value, &Zone::utc()));
+                Part::new(format!("{text}::{name}"), Bond::Cast, Some(ty))
             }
         }
     }
 
     fn cast(&self, part: Part, kind: Kind) -> Part {
-        let word = match (part.text.as_str(), kind.ty) {
-            ("now()", Type::Date) => Some("CURRENT_DATE"),
-            ("now()", Type::Timestamp) => Some("LOCALTIMESTAMP"),
-            _ => None,
-        };
-        if let Some(word) = word.filter(|_| kind.modifier == values::Modifier::NONE) {
+        if let Some(word) = self.clock_word(&part, kind) {
             return function_call(word, kind.ty);
         }
-        let whole = |ty: Type| matches!(ty, Type::Int2 | Type::Int4 | Type::Int8);
-        // Whole numbers are compared as they are in PostgreSQL.
-        if whole(kind.ty) && part.ty.is_some_and(whole) {
-            return Part { ty: Some(kind.ty), ..part };
-        }
-        let inner = if self.pretty && part.bond <= Bond::Cast {
-            part.text
-        } else {
-            format!("({})", part.text)
-        };
-        let text = format!("{inner}::{}", kind.modifier.name(kind.ty));
-        Part { text, bond: Bond::Cast, ty: Some(kind.ty) }
-    }
-
-    /// The text as an operand of what holds so tight.
-    fn operand(&self, part: &Part, outer: Bond) -> String {
-        let is_loose = if self.pretty { part.bond >= outer } else { part.bond > Bond::Cast };
-        let is_chain = matches!(outer, Bond::And | Bond::Or) && part.bond == outer;
-        if is_loose && !(self.pretty && is_chain) {
-            format!("({})", part.text)
-        } else {
+        let text = if self.pretty && part.bond <= Bond::Cast {
             part.text.clone()
-        }
-    }
-
-    fn infix(&self, sign: &str, bond: Bond, arguments: &[Part], ty: Type) -> Option<Part> {
-        let [left, right] = arguments else { return None };
-        let text = format!("{} {sign} {}", self.operand(left, bond), self.operand(right, bond));
-        Some(Part { text, bond, ty: Some(ty) })
-    }
-
-    fn call(&self, function: Function, arguments: &[Part]) -> Option<Part> {
-        let own = arguments.first().and_then(|part| part.ty).unwrap_or(Type::Text);
-        if let Some((sign, bond)) = sign(function) {
-            let ty = if bond >= Bond::Compare { Type::Bool } else { own };
-            return self.infix(sign, bond, arguments, ty);
-        }
-        let one = |bond| arguments.first().map(|part| self.operand(part, bond));
-        let (text, bond, ty) = match function {
-            Function::Not => (format!("NOT {}", one(Bond::Not)?), Bond::Not, Type::Bool),
-            Function::Negate => (format!("- {}", one(Bond::Cast)?), Bond::Other, own),
-            Function::IsNull => (format!("{} IS NULL", one(Bond::Is)?), Bond::Is, Type::Bool),
-            Function::IsNotNull => {
-                (format!("{} IS NOT NULL", one(Bond::Is)?), Bond::Is, Type::Bool)
-            }
-            Function::IsTrue => (format!("{} IS TRUE", one(Bond::Is)?), Bond::Is, Type::Bool),
-            Function::IsFalse => (format!("{} IS FALSE", one(Bond::Is)?), Bond::Is, Type::Bool),
-            Function::In => {
-                let items = arguments[1..].iter().map(|part| part.text.clone());
-                let items = items.collect::<Vec<_>>().join(", ");
-                let text = format!("{} = ANY (ARRAY[{items}])", one(Bond::Compare)?);
-                (text, Bond::Listed, Type::Bool)
-            }
-            Function::MakeArray => {
-                let items = arguments[1..].iter().map(|part| part.text.clone());
-                let text = format!("ARRAY[{}]", items.collect::<Vec<_>>().join(", "));
-                (text, Bond::Whole, own)
-            }
-            Function::Extract => {
-                let [field, value] = arguments else { return None };
-                let field = field.text.split('\'').nth(1)?.to_owned();
-                let text = format!("EXTRACT({field} FROM {})", value.text);
-                (text, Bond::Whole, Type::Numeric)
-            }
-            other => {
-                let items = arguments.iter().map(|part| part.text.clone());
-                let items = items.collect::<Vec<_>>().join(", ");
-                (format!("{}({items})", function_name(other)?), Bond::Whole, own)
-            }
+        } else {
+            self.in_brackets(&part)
         };
-        Some(Part { text, bond, ty: Some(ty) })
+        let text = format!("{text}::{}", kind.modifier.name(kind.ty));
+        Part { uncast: Some(Box::new(part)), ..Part::new(text, Bond::Cast, Some(kind.ty)) }
+    }
+
+    /// The word for a cast of the clock, if it was written so, or nothing says how.
+    fn clock_word(&self, part: &Part, kind: Kind) -> Option<&'static str> {
+        let word = match kind.ty {
+            _ if !part.is_clock || kind.modifier != values::Modifier::NONE => return None,
+            Type::Date => "CURRENT_DATE",
+            Type::Timestamp => "LOCALTIMESTAMP",
+            Type::Time => "LOCALTIME",
+            _ => return None,
+        };
+        self.source.is_none_or(|source| source.to_ascii_uppercase().contains(word)).then_some(word)
     }
 }
 
-fn function_call(text: &str, ty: Type) -> Part {
-    Part { text: text.to_owned(), bond: Bond::Whole, ty: Some(ty) }
+/// Whether a number is of its type without being told: a `numeric` has a point.
+fn is_plain_number(value: &Datum) -> bool {
+    let shown = text::print(value, &Zone::utc());
+    !shown.starts_with('-') && (!matches!(value, Datum::Numeric(_)) || shown.contains('.'))
 }
 
 fn coalesce(first: &Part, rest: &Part) -> Part {
+    let typed = |text: &str| match (first.ty, text.strip_suffix("::text")) {
+        (Some(Type::Varchar), Some(constant)) if constant.starts_with('\'') => {
+            format!("{constant}::character varying")
+        }
+        _ => text.to_owned(),
+    };
     let rest_text = match rest.text.strip_prefix("COALESCE(") {
         Some(inner) if rest.bond == Bond::Whole => inner.to_owned(),
-        _ => format!("{})", rest.text),
+        _ => format!("{})", typed(&rest.text)),
     };
-    let text = format!("COALESCE({}, {rest_text}", first.text);
-    Part { text, bond: Bond::Whole, ty: first.ty.or(rest.ty) }
+    let text = format!("COALESCE({}, {rest_text}", typed(&first.text));
+    Part::new(text, Bond::Whole, first.ty.or(rest.ty))
 }
 
 /// The sign of an operator with two operands.
-fn sign(function: Function) -> Option<(&'static str, Bond)> {
+pub(super) fn sign(function: Function) -> Option<(&'static str, Bond)> {
     Some(match function {
         Function::Add => ("+", Bond::Plus),
         Function::Subtract => ("-", Bond::Plus),
@@ -363,7 +301,7 @@ fn sign(function: Function) -> Option<(&'static str, Bond)> {
 }
 
 /// The name of a function that is written as one.
-fn function_name(function: Function) -> Option<&'static str> {
+pub(super) fn function_name(function: Function) -> Option<&'static str> {
     Some(match function {
         Function::Abs => "abs",
         Function::Sign => "sign",

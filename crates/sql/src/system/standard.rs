@@ -9,7 +9,7 @@ use super::rows::Row;
 use super::session::{NAME, System};
 use super::type_names::short_name;
 use crate::bind::writable_columns;
-use crate::catalog::{Catalog, Identity, Table, View};
+use crate::catalog::{Catalog, Deferral, Identity, Table, View};
 use crate::ir::{ColumnNumber, Kind, Referential};
 use values::Type;
 
@@ -51,11 +51,14 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     Demand::Check(_) => "CHECK",
                     Demand::Foreign(_) => "FOREIGN KEY",
                 };
-                let later = matches!(&each.demand, Demand::Foreign(key) if key.is_deferrable);
+                let deferral = match &each.demand {
+                    Demand::Foreign(key) => key.deferral,
+                    _ => Deferral::No,
+                };
                 of_table(of_constraint(new(), each.name), each.table)
                     .set("constraint_type", kind)
-                    .set("is_deferrable", yes(later))
-                    .set("initially_deferred", yes(false))
+                    .set("is_deferrable", yes(deferral != Deferral::No))
+                    .set("initially_deferred", yes(deferral == Deferral::Deferred))
                     .set("enforced", yes(true))
                     .set("nulls_distinct", (kind == "UNIQUE").then_some("YES"))
             })
@@ -68,8 +71,8 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             .filter(|each| matches!(each.demand, Demand::Check(_)))
             .map(|each| {
                 let text = definitions::of_constraint(catalog, each, false).unwrap_or_default();
-                let inner = text.strip_prefix("CHECK (").and_then(|text| text.strip_suffix(')'));
-                of_constraint(new(), each.name).set("check_clause", inner)
+                let clause = text.strip_prefix("CHECK ").map(str::to_owned);
+                of_constraint(new(), each.name).set("check_clause", clause)
             })
             .collect(),
         "enabled_roles" => vec![new().set("role_name", NAME)],
@@ -155,10 +158,17 @@ fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     let mut all = Vec::new();
     for table in catalog.tables() {
         for (place, (at, column, info)) in columns(table).enumerate() {
-            let default = definitions::of_default(catalog, table, at as usize - 1, true);
+            let default = definitions::of_default(catalog, table, at as usize - 1, false);
             let row = of_table(new(), table).set("column_name", column.name.as_str());
+            let is_generated = column.generated().is_some();
+            let (default, generation) = match is_generated {
+                true => (None, default),
+                false => (default, None),
+            };
             let row = described(row, place, column.kind)
                 .set("column_default", default)
+                .set("is_generated", if is_generated { "ALWAYS" } else { "NEVER" })
+                .set("generation_expression", generation)
                 .set("is_nullable", yes(column.nullable))
                 .set("is_updatable", yes(true));
             all.push(identity(catalog, row, table, at as usize - 1, info.identity));

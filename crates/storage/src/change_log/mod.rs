@@ -26,9 +26,10 @@ mod state;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use pmem::DeviceError;
+use pmem::sync::background::{Mutex, MutexGuard};
 
 use self::consumers::Followed;
 pub use self::consumers::Position as ConsumerPosition;

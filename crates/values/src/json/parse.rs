@@ -21,6 +21,40 @@ impl Json {
         }
         Ok(value)
     }
+
+    /// Refuses JSON that [`Json::parse`] would refuse for its depth. `text` is well-formed.
+    pub fn check_depth(text: &str) -> Result<()> {
+        let (mut depth, mut bytes) = (0, text.bytes());
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => {}
+                b']' | b'}' => depth -= 1,
+                _ if depth > DEPTH_MAX => return Err(too_deep()),
+                b'[' | b'{' => depth += 1,
+                b'"' => skip_string(&mut bytes),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Goes on behind a string whose first quote was read.
+fn skip_string(bytes: &mut impl Iterator<Item = u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn too_deep() -> Error {
+    let message = format!("JSON is nested deeper than {DEPTH_MAX} levels");
+    Error::new(SqlState::STATEMENT_TOO_COMPLEX, message)
 }
 
 struct Parser<'a> {
@@ -57,10 +91,7 @@ impl Parser<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Json> {
         if depth > DEPTH_MAX {
-            return Err(Error::new(
-                SqlState::STATEMENT_TOO_COMPLEX,
-                format!("JSON is nested deeper than {DEPTH_MAX} levels"),
-            ));
+            return Err(too_deep());
         }
         self.blanks();
         match self.peek() {
@@ -269,5 +300,23 @@ mod tests {
         let deep = "[".repeat(100_000);
         let error = Json::parse(&deep).unwrap_err();
         assert_eq!(error.state(), SqlState::STATEMENT_TOO_COMPLEX);
+    }
+
+    #[test]
+    fn depth_is_checked_as_it_is_read() {
+        let insides =
+            ["", "1", "true", "\"a\"", "\"\\\"[[\"", "[]", "{}", "1, [2]", "{\"a\": [ 3 ]}"];
+        for levels in 97..104 {
+            for (open, close) in [("[", "]"), ("{\"]\" : ", "}")] {
+                for inside in insides {
+                    if open != "[" && (inside.is_empty() || inside.contains(", ")) {
+                        continue;
+                    }
+                    let text = format!("{}{inside}{}", open.repeat(levels), close.repeat(levels));
+                    let read = Json::parse(&text).map(|_| ());
+                    assert_eq!(Json::check_depth(&text), read, "{text}");
+                }
+            }
+        }
     }
 }

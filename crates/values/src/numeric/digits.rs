@@ -92,6 +92,14 @@ pub(super) fn leading_group(number: &Numeric) -> (i64, u32) {
     (weight, u32::try_from(&group).unwrap_or(u32::MAX))
 }
 
+/// Weight and value of the first group of four digits, and how many groups there are; 0, 0, 0 of
+/// zero.
+pub(super) fn leading_groups(number: &Numeric) -> (i64, u32, usize) {
+    let groups = Digits::of(number, 4).map_or(0, |digits| digits.digits.len());
+    let (weight, first) = leading_group(number);
+    (weight, first, groups)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,8 @@ mod digits;
 mod form;
 mod number;
 mod shown;
+mod transcendental;
+mod whole;
 
 pub use digits::Digits;
 pub use number::{DIGITS_MAX, Numeric, SCALE_MAX};

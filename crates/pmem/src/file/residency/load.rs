@@ -15,7 +15,7 @@
 //!    there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use crate::file::format::Entry;
 use crate::file::page_reads::Run;
 use crate::file::table::PageTable;
 use crate::memory::{HUGE_PAGE_BYTES, Mapping, PAGE_BYTES};
+use crate::sync::background::{Condvar, Mutex};
 use crate::system::{Process, advice};
 
 /// Slots that are read at once: a thread that touches one of their pages waits for all of them.

@@ -1,7 +1,7 @@
 //! The threads that bring absent pages: one hears of touches, others read.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use super::evict::Evictor;
@@ -13,6 +13,7 @@ use crate::file::disk::Files;
 use crate::file::format::Entry;
 use crate::file::table::PageTable;
 use crate::memory::{Mapping, PAGE_BYTES};
+use crate::sync::background::{Condvar, Mutex};
 use crate::system::page_faults::PageFaults;
 use crate::system::{Process, advice};
 

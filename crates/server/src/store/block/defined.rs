@@ -283,19 +283,20 @@ impl BlockState {
                 again.buffer.roll_back(mark);
                 again.defined = defined;
             }
-            Step::Run(run) => return self.run_again(run, again),
+            Step::Run(run) => return self.run_again(run, &[], again),
+            Step::Passing(run, passed) => return self.run_again(run, passed, again),
         }
         Ok(true)
     }
 
-    fn run_again(&self, run: &RunStep, again: &mut Again<'_>) -> Result<bool> {
+    fn run_again(&self, run: &RunStep, passed: &[Vec<u8>], again: &mut Again<'_>) -> Result<bool> {
         let planned = self.plans[run.plan as usize].planned.as_ref();
         let plan = &planned.expect("definitions are no such steps").plan;
         let parameters = run.parameters.iter().map(|value| value.0.clone()).collect();
         let zone = &self.zones[run.zone as usize];
         let context = self.context_of(parameters, zone, &again.shared.options);
         let told = run.told.as_ref().expect("its client was told");
-        let mut rows = BlockRows::new(&mut again.read, Some(told));
+        let mut rows = BlockRows::new(&mut again.read, Some(told), passed);
         let mark = again.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut again.buffer));
         let result = sql::run::run(plan, &context, &mut overlay);

@@ -51,6 +51,8 @@ pub(in super::super) enum Step {
     Savepoint,
     /// Forgets what was written since that savepoint.
     RollBack(u32),
+    /// A statement that passes by the rows with these keys, in order, as others had claimed them.
+    Passing(RunStep, Vec<Vec<u8>>),
 }
 
 /// A statement of a block, by the places of its plan and zone.
@@ -61,6 +63,22 @@ pub(in super::super) struct RunStep {
     pub(in super::super) parameters: Vec<Value>,
     /// What the client was told; `None` if it was told nothing yet.
     pub(in super::super) told: Option<Told>,
+}
+
+impl Step {
+    /// A statement, and the keys of the rows that it passes by.
+    pub(in super::super) fn of_run(run: RunStep, passed: Vec<Vec<u8>>) -> Step {
+        if passed.is_empty() { Step::Run(run) } else { Step::Passing(run, passed) }
+    }
+
+    /// The statement that it is, and the keys of the rows that this passes by.
+    pub(in super::super) fn run(&self) -> Option<(&RunStep, &[Vec<u8>])> {
+        match self {
+            Step::Run(run) => Some((run, &[])),
+            Step::Passing(run, passed) => Some((run, passed)),
+            Step::Savepoint | Step::RollBack(_) => None,
+        }
+    }
 }
 
 /// The result of a statement that its client knows.

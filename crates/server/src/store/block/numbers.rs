@@ -112,7 +112,9 @@ impl Shared {
     fn is_hidden(&self, id: ObjectId) -> bool {
         self.catalog().tables().any(|table| {
             let columns = table.relation.columns.iter().zip(&table.columns);
-            columns.into_iter().any(|(column, info)| column.hidden && info.sequence == Some(id))
+            columns
+                .into_iter()
+                .any(|(column, info)| column.is_hidden() && info.sequence == Some(id))
         })
     }
 

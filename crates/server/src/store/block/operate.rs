@@ -1,18 +1,20 @@
 //! What a connection does with its block, in the order of its pipeline.
 
 use super::super::call::Call;
-use super::super::pending::{Answer, Promise, Watch};
+use super::super::claims::Holding;
+use super::super::pending::{Answer, Promise, Slot, Watch};
 use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
 use super::super::rows::{Reads, Steps};
-use super::super::shared::Alone;
+use super::super::shared::{Alone, Shared};
 use super::super::spaces::sequence;
 use super::super::statement::{Planned, Statement, Way};
 use super::super::{failure, panics};
 use super::defined::Made;
 use super::loaded::half_loaded;
 use super::operation::{BlockOperation, Operation, Run};
-use super::state::{Below, BlockState, Tried, moved, said};
+use super::reads::{Below, Tried};
+use super::state::{BlockState, moved, said};
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use sql::ir::ObjectId;
@@ -27,6 +29,8 @@ pub(super) fn no_block() -> Error {
 
 /// The most rows that a statement reads on the thread of its client.
 const GETS_AT_ONCE: u32 = 8;
+/// As often a statement reads again because claims were released meanwhile.
+const CHANGES_MAX: u32 = 16;
 
 impl Pipeline {
     /// Does it, or gives it back if something has to be waited for.
@@ -49,6 +53,7 @@ impl Pipeline {
                 let promise = self.commit_now(promise, is_alone)?;
                 return Some((Operation::Of(BlockOperation::Commit, now), promise));
             }
+            lock @ Operation::Of(BlockOperation::Lock(..), _) => return Some((lock, promise)),
             Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
             together @ Operation::Together(_) => return Some((together, promise)),
         }
@@ -86,7 +91,9 @@ impl Pipeline {
             assert!(own.is_none(), "a connection has one block at a time");
             self.locks.begin();
             let numbers = std::mem::take(&mut *lock(&self.numbers));
-            *own = Some(BlockState::new(modes, now, numbers, self.shared.memory.grant()));
+            let (memory, claims) = (&self.shared.memory, &self.shared.claims);
+            let holding = claims.holding(memory.grant());
+            *own = Some(BlockState::new(modes, now, numbers, memory.grant(), holding));
             return Ok(said("BEGIN"));
         }
         let block = own.as_mut().ok_or_else(no_block)?;
@@ -119,7 +126,7 @@ impl Pipeline {
                 self.end(block);
                 Ok(said("ROLLBACK"))
             }
-            BlockOperation::Begin(_) | BlockOperation::Commit => {
+            BlockOperation::Begin(_) | BlockOperation::Commit | BlockOperation::Lock(..) => {
                 unreachable!("they are done elsewhere")
             }
         }
@@ -148,19 +155,22 @@ impl Pipeline {
         if block.base.is_some() || block.reads_beside_tables(statement) {
             return None;
         }
+        block.begin_statement();
+        let since = released(shared, statement);
         let snapshot = block.snapshot.clone();
         let below = match (&snapshot, block.modes.keeps_snapshot) {
             (Some(snapshot), _) => Below {
                 reads: Reads::Snapshot(snapshot),
                 gets_max: Some(GETS_AT_ONCE),
                 watch: None,
+                since,
             },
             (None, true) => return None,
             (None, false) => {
                 let database = &shared.database;
                 // Two rows of the newest state may be of different states.
                 let reads = Reads::Newest { database, waits: false, is_later: false };
-                Below { reads, gets_max: Some(1), watch: None }
+                Below { reads, gets_max: Some(1), watch: None, since }
             }
         };
         if let Err(error) = block.check(shared, &catalog, statement, run) {
@@ -168,7 +178,7 @@ impl Pipeline {
         }
         match block.attempt(shared, statement, run, below) {
             Tried::Done(result) => Some(result.map(|answer| block.answer(answer))),
-            Tried::Later | Tried::Short(_) => None,
+            Tried::Later | Tried::Short(_) | Tried::Changed | Tried::Blocked(..) => None,
         }
     }
 
@@ -204,9 +214,12 @@ impl Pipeline {
             Ok(ticket) => {
                 let block = own.take().expect("it was there");
                 drop(own);
-                let block = self.end(block);
+                let mut block = self.end(block);
+                let holding = block.holding.take();
                 let read = move |answer| block.committed(answer);
-                self.last.set(promise.call_with(ticket, Box::new(read)));
+                let slot = promise.call_with(ticket, Box::new(read));
+                self.last.set(Arc::clone(&slot));
+                keep_until_answered(&slot, holding);
             }
             Err(error) if error.is_queue_full() => return Some(promise),
             Err(error) => {
@@ -236,6 +249,15 @@ impl Pipeline {
                 let before = lock(&self.block).replace(block);
                 assert!(before.is_none(), "no other block begins while a statement of one runs");
                 promise.answer(answer);
+            }
+            Operation::Of(BlockOperation::Lock(tables, mode, wait), _) => {
+                let watch = promise.watch(false);
+                let own = lock(&self.block).take();
+                let Some(mut block) = own else { return promise.answer(Err(no_block())) };
+                let locked = block.lock(&self.shared, &tables, mode, wait, &watch).await;
+                let before = lock(&self.block).replace(block);
+                assert!(before.is_none(), "no other block begins while one locks");
+                promise.answer(locked.map(|()| said("LOCK TABLE")));
             }
             Operation::Of(BlockOperation::Commit, _) => self.commit(promise).await,
             Operation::Together(together) => self.together(together, promise).await,
@@ -334,14 +356,53 @@ impl Pipeline {
         Ok(false)
     }
 
+    /// Runs a statement until it has what it claims, on the state of then.
     async fn run_planned(
         &self,
         block: &mut BlockState,
         run: &Run,
         watch: &Watch,
     ) -> Result<sql::run::Answer> {
+        block.begin_statement();
+        let mut changes = 0;
+        loop {
+            let is_last = changes >= CHANGES_MAX;
+            match self.run_once(block, run, watch, is_last).await {
+                Tried::Done(result) => return result,
+                Tried::Changed => changes += 1,
+                Tried::Blocked(target, mode) => block.wait(target, mode, watch).await?,
+                Tried::Later | Tried::Short(_) => unreachable!("a snapshot has everything at once"),
+            }
+            // What others have committed meanwhile is what the first statement sees.
+            block.forget_first_snapshot();
+        }
+    }
+
+    async fn run_once(
+        &self,
+        block: &mut BlockState,
+        run: &Run,
+        watch: &Watch,
+        is_last: bool,
+    ) -> Tried {
+        match self.try_once(block, run, watch, is_last).await {
+            Ok(tried) => tried,
+            Err(error) => Tried::Done(Err(error)),
+        }
+    }
+
+    /// Runs a statement on the newest state, or that of its block. The last time it takes what it
+    /// reads as it is, whatever others have released meanwhile.
+    async fn try_once(
+        &self,
+        block: &mut BlockState,
+        run: &Run,
+        watch: &Watch,
+        is_last: bool,
+    ) -> Result<Tried> {
         let shared = &self.shared;
         self.all_answered().await;
+        let since = if is_last { u64::MAX } else { released(shared, &run.statement) };
         let (catalog, statement, snapshot) = loop {
             let catalog = shared.catalog();
             let version = catalog.version();
@@ -357,8 +418,8 @@ impl Pipeline {
                 }
                 false => statement,
             };
-            if let Some(result) = self.run_short(block, &statement, run, version) {
-                return result;
+            if let Some(tried) = self.run_short(block, &statement, run, version, since) {
+                return Ok(tried);
             }
             let made = watch.interrupt().or(self.snapshot_for(block, &statement)).await?;
             let snapshot = match made {
@@ -378,13 +439,8 @@ impl Pipeline {
         let made = block.base.as_ref().map(|base| base.next_id());
         loop {
             let reads = Reads::of(snapshot.as_ref());
-            let below = Below { reads, gets_max: None, watch: Some(watch.clone()) };
+            let below = Below { reads, gets_max: None, watch: Some(watch.clone()), since };
             let wanted = match (block.attempt(shared, &statement, run, below), &run.services) {
-                (Tried::Done(result), None) => return result,
-                (Tried::Done(result), Some(services)) => {
-                    services.sleep(watch).await?;
-                    return result;
-                }
                 (Tried::Short(wanted), _) => wanted,
                 (Tried::Later, services) => {
                     let services = services.as_ref();
@@ -392,6 +448,11 @@ impl Pipeline {
                     services.wait(watch).await?;
                     continue;
                 }
+                (tried @ Tried::Done(_), Some(services)) => {
+                    services.sleep(watch).await?;
+                    return Ok(tried);
+                }
+                (tried, _) => return Ok(tried),
             };
             let _inside = watch.interrupt().or(shared.gate.read()).await?;
             if let Err(error) = block.numbers.fill(&wanted, made, shared).await {
@@ -409,7 +470,8 @@ impl Pipeline {
         statement: &Arc<Statement>,
         run: &Run,
         version: u64,
-    ) -> Option<Result<sql::run::Answer>> {
+        since: u64,
+    ) -> Option<Tried> {
         let shared = &self.shared;
         if block.modes.keeps_snapshot || !is_short(statement) {
             return None;
@@ -420,14 +482,14 @@ impl Pipeline {
             return None;
         }
         if let Err(error) = block.check(shared, &catalog, statement, run) {
-            return Some(Err(error));
+            return Some(Tried::Done(Err(error)));
         }
         let database = &shared.database;
         let reads = Reads::Newest { database, waits: true, is_later: false };
-        let below = Below { reads, gets_max: Some(1), watch: None };
+        let below = Below { reads, gets_max: Some(1), watch: None, since };
         match block.attempt(shared, statement, run, below) {
-            Tried::Done(result) => Some(result),
             Tried::Later | Tried::Short(_) => None,
+            tried => Some(tried),
         }
     }
 
@@ -463,8 +525,11 @@ impl Pipeline {
         let bytes = block.encode(&shared.options);
         let submitter = self.submitter(!block.is_large());
         let submitted = submitter.submit_raw_async(shared.procedure, &bytes);
-        let (notifies, read) = (block.notifies(), move |answer| block.committed(answer));
-        self.called(submitted, notifies, promise, Box::new(read)).await;
+        let (notifies, holding) = (block.notifies(), block.holding.take());
+        let read = Box::new(move |answer| block.committed(answer));
+        if let Some(slot) = self.called(submitted, notifies, promise, read).await {
+            keep_until_answered(&slot, holding);
+        }
     }
 
     /// Plans again what was planned for an older catalog.
@@ -553,6 +618,20 @@ impl Pipeline {
             return Err(moved());
         }
         self.renew_plans(block, catalog)
+    }
+}
+
+/// Counts the releases of claims before a statement reads, if it claims any.
+fn released(shared: &Shared, statement: &Statement) -> u64 {
+    let claims = statement.planned.as_ref().is_some_and(Planned::claims_rows);
+    if claims { shared.claims.released() } else { 0 }
+}
+
+/// Keeps the claims of a block until its COMMIT is answered: who has one of them next reads what
+/// the block has written.
+fn keep_until_answered(slot: &Arc<Slot>, holding: Option<Holding>) {
+    if let Some(holding) = holding.filter(Holding::is_used) {
+        slot.keep_until_answered(holding);
     }
 }
 

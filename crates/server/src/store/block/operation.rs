@@ -4,6 +4,8 @@ use super::super::pending::Answer;
 use super::super::pool::lock;
 use super::super::services::QueryServices;
 use super::super::statement::Statement;
+use sql::ir::{ObjectId, Wait};
+use sql::parse::LockMode;
 use sql::system::Session;
 use std::sync::{Arc, Mutex};
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
@@ -54,6 +56,8 @@ pub enum BlockOperation {
     RollBackTo(String),
     /// RELEASE
     Release(String),
+    /// LOCK TABLE of these tables
+    Lock(Vec<ObjectId>, LockMode, Wait),
     /// COMMIT: afterwards there is no block, whatever the answer is.
     Commit,
     /// ROLLBACK

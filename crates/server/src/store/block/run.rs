@@ -3,13 +3,13 @@
 use super::super::call::MORE_NUMBERS;
 use super::super::notices::form::Noticed;
 use super::super::procedure::{Statements, refused};
-use super::super::rows::{CallRows, DeclaredRows, Numbers, Steps};
+use super::super::rows::{CallRows, DeclaredRows, Numbers, Steps, is_among};
 use super::form::{
     Block, DIFFERS, ONE_REFUSED, RunStep, Step, Told, WriteKeys, damaged, digest, encode_answers,
     encode_failed,
 };
 use nvcaracal::{Abort, Stop, Transaction, WriteSet};
-use sql::ir::{ObjectId, Space};
+use sql::ir::{Claim, ObjectId, Space};
 use sql::run::{Buffer, Effect, Entry, Overlay, Rows, Scan};
 use std::collections::BTreeMap;
 use values::{Error, Result, SqlState};
@@ -21,14 +21,20 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 pub(super) struct BlockRows<'c> {
     call: &'c mut dyn Rows,
     told: Option<&'c Told>,
+    /// The keys of rows that it passes by, in order.
+    passed: &'c [Vec<u8>],
     used: BTreeMap<ObjectId, usize>,
     /// Whether it takes more than it took.
     pub(super) is_short: bool,
 }
 
 impl<'c> BlockRows<'c> {
-    pub(super) fn new(call: &'c mut dyn Rows, told: Option<&'c Told>) -> BlockRows<'c> {
-        BlockRows { call, told, used: BTreeMap::new(), is_short: false }
+    pub(super) fn new(
+        call: &'c mut dyn Rows,
+        told: Option<&'c Told>,
+        passed: &'c [Vec<u8>],
+    ) -> BlockRows<'c> {
+        BlockRows { call, told, passed, used: BTreeMap::new(), is_short: false }
     }
 }
 
@@ -56,6 +62,10 @@ impl Rows for BlockRows<'_> {
         *used += 1;
         self.is_short |= number.is_none();
         Ok(number.copied().unwrap_or_default())
+    }
+
+    fn passes_by(&mut self, key: &[u8], _claim: &Claim) -> Result<bool> {
+        Ok(is_among(self.passed, key))
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {
@@ -93,7 +103,7 @@ impl Statements {
             }
             WriteKeys::Predicted => {
                 for step in &block.steps {
-                    let Step::Run(run) = step else { continue };
+                    let Some((run, _)) = step.run() else { continue };
                     let (plan, context) = (self.plan(block.plan(run)?)?, block.context(run)?);
                     if plan.is_query() {
                         continue;
@@ -117,8 +127,9 @@ impl Statements {
         tx: &mut Transaction<'_, '_>,
     ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(block.steps_max), Numbers::new(&block.numbers));
-        let (stopped, notices) = Default::default();
-        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, stopped, notices };
+        let (passed, stopped, notices) = (&[][..], None, Default::default());
+        let mut rows =
+            CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped, notices };
         let mut progress = Progress::default();
         let ended = self.run_steps(block, &mut rows, &mut progress);
         if let Some(stop) = rows.stopped {
@@ -171,7 +182,8 @@ impl Statements {
                         None => return Err(refused(&damaged())),
                     }
                 }
-                Step::Run(run) => self.run_step(block, run, rows, progress)?,
+                Step::Run(run) => self.run_step(block, run, &[], rows, progress)?,
+                Step::Passing(run, passed) => self.run_step(block, run, passed, rows, progress)?,
             }
             if rows.stopped.is_some() {
                 return Ok(());
@@ -184,11 +196,12 @@ impl Statements {
         &self,
         block: &Block<'_>,
         run: &RunStep,
+        passed: &[Vec<u8>],
         call: &mut CallRows<'_, '_, '_>,
         progress: &mut Progress,
     ) -> Result<(), Stop> {
         let told = run.told.as_ref();
-        let mut rows = BlockRows::new(call, told);
+        let mut rows = BlockRows::new(call, told, passed);
         let mark = progress.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut progress.buffer));
         let result = block

@@ -2,11 +2,12 @@
 //! writes.
 
 use super::super::call::{Call, ZoneForm};
+use super::super::claims::{Claimed, Claiming, Holding, Wanted, refused};
 use super::super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE, StoreOptions};
 #[cfg(test)]
 use super::super::panics;
-use super::super::pending::{Answer, Watch, keep_rows};
-use super::super::rows::{ReadRows, Reads, Steps};
+use super::super::pending::{Answer, keep_rows};
+use super::super::rows::ReadRows;
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
 use super::defined::{DefineStep, Defined};
@@ -14,11 +15,12 @@ use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
+use super::reads::{Below, BlockReads, Tried};
 use nvcaracal::Snapshot;
 use sql::Grant;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space, Value};
-use sql::run::{Buffer, Context, Entry, Limits, Overlay, Rows, Scan};
+use sql::run::{Buffer, Context, Limits, Overlay};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
@@ -38,6 +40,8 @@ struct Savepoint {
     name: String,
     mark: usize,
     number: u32,
+    /// How many claims the block had.
+    claims: usize,
     defined: Option<Defined>,
 }
 
@@ -66,6 +70,8 @@ pub(in super::super) struct BlockState {
     savepoints: Vec<Savepoint>,
     savepoints_made: u32,
     pub(super) numbers: Stock,
+    /// The rows and tables that it keeps from other blocks.
+    pub(super) holding: Option<Holding>,
     work_done: u64,
     /// The steps of COPY, which are bounded by its bytes.
     copy_work: u64,
@@ -95,94 +101,6 @@ pub(in super::super) struct BlockState {
     pub(super) asked: BTreeMap<ObjectId, u64>,
 }
 
-/// The state that a statement reads below the writes of its block.
-pub(super) struct Below<'r> {
-    pub(super) reads: Reads<'r>,
-    /// How many single rows it may read, and nothing else; `None` for no limit.
-    pub(super) gets_max: Option<u32>,
-    /// What it looks at to learn whether it shall end; without it does little, or is repeated.
-    pub(super) watch: Option<Watch>,
-}
-
-impl Below<'_> {
-    fn steps(&self, shared: &Shared, max: u64) -> Steps {
-        match &self.watch {
-            Some(watch) => Steps::watched(max, &shared.pool, watch.clone()),
-            None => Steps::new(max.min(STEPS_AT_ONCE)),
-        }
-    }
-}
-
-/// The outcome of an attempt to run a statement.
-pub(super) enum Tried {
-    Done(Result<sql::run::Answer>),
-    /// It reads more than `Below` allows, or waits for a lock.
-    Later,
-    /// It needs this many numbers of sequences, which are not reserved yet.
-    Short(BTreeMap<ObjectId, usize>),
-}
-
-/// The rows below a block, and its numbers.
-struct BlockReads<'r> {
-    read: ReadRows<'r>,
-    /// How many single rows may be read, and nothing else; `None` for anything.
-    gets_left: Option<u32>,
-    is_over: bool,
-    stock: &'r Stock,
-    used: BTreeMap<ObjectId, usize>,
-    is_short: bool,
-}
-
-impl<'r> BlockReads<'r> {
-    fn new(read: ReadRows<'r>, gets_left: Option<u32>, stock: &'r Stock) -> BlockReads<'r> {
-        let (is_over, used, is_short) = (false, BTreeMap::new(), false);
-        BlockReads { read, gets_left, is_over, stock, used, is_short }
-    }
-
-    fn over(&mut self) -> Error {
-        self.is_over = true;
-        Error::new(SqlState::INTERNAL, "the statement is repeated")
-    }
-}
-
-impl Rows for BlockReads<'_> {
-    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match &mut self.gets_left {
-            Some(0) => return Err(self.over()),
-            Some(left) => *left -= 1,
-            None => {}
-        }
-        self.read.get(space, key)
-    }
-
-    fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
-        match self.gets_left {
-            Some(_) => Err(self.over()),
-            None => self.read.scan(scan, found),
-        }
-    }
-
-    fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
-        self.read.put(space, key, row)
-    }
-
-    fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
-        self.read.delete(space, key)
-    }
-
-    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
-        let used = self.used.entry(sequence).or_default();
-        let number = self.stock.peek(sequence, *used);
-        *used += 1;
-        self.is_short |= number.is_none();
-        Ok(number.unwrap_or_default())
-    }
-
-    fn steps(&mut self, count: u64) -> Result<()> {
-        self.read.steps(count)
-    }
-}
-
 /// The error of a statement for which earlier ones of its block have left too few steps.
 fn too_many_steps(steps_max: u64) -> Error {
     let message = format!(
@@ -199,6 +117,7 @@ impl BlockState {
         now: Timestamp,
         numbers: Stock,
         memory: Arc<Grant>,
+        holding: Holding,
     ) -> BlockState {
         BlockState {
             modes,
@@ -217,6 +136,7 @@ impl BlockState {
             savepoints: Vec::new(),
             savepoints_made: 0,
             numbers,
+            holding: Some(holding),
             work_done: 0,
             copy_work: 0,
             bytes: 0,
@@ -391,6 +311,7 @@ impl BlockState {
         let steps_max = self.steps_max(planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let steps = below.steps(shared, steps_max);
+        let since = below.since;
         let read = ReadRows::new(&shared.spaces, below.reads, steps);
         // What does little collects little.
         let grant = below.watch.is_some().then(|| shared.memory.grant());
@@ -399,7 +320,8 @@ impl BlockState {
             grant: grant.clone(),
             ..self.context(run, options)
         };
-        let mut rows = BlockReads::new(read, below.gets_max, &self.numbers);
+        let claiming = self.holding.as_ref().filter(|_| planned.claims_rows()).map(Claiming::new);
+        let mut rows = BlockReads::new(read, below.gets_max, &self.numbers, claiming);
         let mark = self.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));
         let result = sql::run::run(&planned.plan, &context, &mut overlay);
@@ -409,19 +331,22 @@ impl BlockState {
         let (is_over, is_ended) = (rows.is_over, rows.read.steps.is_ended());
         let is_later = rows.read.is_later() || is_limited && rows.read.steps.is_over();
         let (used, is_short) = (rows.used, rows.is_short);
+        let (wanted, passed) = rows.claiming.map(Claiming::end).unwrap_or_default();
         let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_over());
         let is_later = is_over || is_later || run.waits();
         if is_later || is_short {
             self.buffer.roll_back(mark);
             return if is_later { Tried::Later } else { Tried::Short(used) };
         }
-        if result.is_err() {
-            // It has written nothing, but may have notified listeners.
+        let is_claiming = result.is_ok() && !is_ended;
+        let without = is_claiming.then(|| self.claim(shared, &wanted, since)).flatten();
+        if result.is_err() || is_ended || without.is_some() {
+            // What has failed has written nothing, but may have notified listeners.
             self.buffer.roll_back(mark);
         }
-        if is_ended {
-            // An interrupt depends on no rows.
-            return Tried::Done(result);
+        if is_ended || without.is_some() {
+            // An interrupt depends on no rows, nor do claims.
+            return without.unwrap_or(Tried::Done(result));
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
         *counted = counted.saturating_add(work);
@@ -443,7 +368,26 @@ impl BlockState {
             self.bar_commit(error);
         }
         let result = self.fitting(mark, result, options.memory_bytes_max);
-        Tried::Done(self.record(statement, run, result, numbers))
+        Tried::Done(self.record(statement, run, result, (numbers, passed)))
+    }
+
+    /// Claims what a statement needs. Returns what it comes to instead, if it cannot have that.
+    fn claim(&mut self, shared: &Shared, wanted: &[Wanted], since: u64) -> Option<Tried> {
+        let holding = self.holding.as_mut().filter(|_| !wanted.is_empty())?;
+        Some(match holding.claim(wanted, since) {
+            Ok(Claimed::Held) => return None,
+            Ok(Claimed::Changed) => Tried::Changed,
+            Ok(Claimed::Blocked(target, mode)) => Tried::Blocked(target, mode),
+            // These depend on no rows, and are not compared.
+            Ok(Claimed::Refused(target)) => Tried::Done(Err(refused(shared, &target))),
+            Err(error) => Tried::Done(Err(error)),
+        })
+    }
+
+    /// Releases what it has claimed since its last savepoint: it has failed.
+    pub(super) fn release_failed(&mut self) {
+        let mark = self.savepoints.last().map_or(0, |savepoint| savepoint.claims);
+        self.holding.iter_mut().for_each(|holding| holding.roll_back(mark));
     }
 
     /// Returns the steps that a statement may do.
@@ -508,7 +452,7 @@ impl BlockState {
         statement: &Arc<Statement>,
         run: &Run,
         result: Result<sql::run::Answer>,
-        numbers: BTreeMap<ObjectId, Vec<u64>>,
+        (numbers, passed): (BTreeMap<ObjectId, Vec<u64>>, Vec<Vec<u8>>),
     ) -> Result<sql::run::Answer> {
         if !self.says_something() {
             self.forget();
@@ -521,7 +465,9 @@ impl BlockState {
             count_given(base, &numbers, &mut self.given);
         }
         let told = Told { digest: digest(result.clone()), numbers };
-        self.steps.push(Step::Run(RunStep { plan, zone, parameters, told: Some(told) }));
+        self.bytes += passed.iter().map(Vec::len).sum::<usize>();
+        let run = RunStep { plan, zone, parameters, told: Some(told) };
+        self.steps.push(Step::of_run(run, passed));
         result
     }
 
@@ -572,7 +518,8 @@ impl BlockState {
         self.savepoints_made += 1;
         self.steps.push(Step::Savepoint);
         let defined = self.defined.clone();
-        self.savepoints.push(Savepoint { name, mark, number, defined });
+        let claims = self.holding.as_ref().map_or(0, Holding::mark);
+        self.savepoints.push(Savepoint { name, mark, number, claims, defined });
         Ok(())
     }
 
@@ -581,7 +528,8 @@ impl BlockState {
     pub(super) fn roll_back_to(&mut self, name: &str) -> Result<()> {
         let at = self.find(name)?;
         self.savepoints.truncate(at + 1);
-        let Savepoint { mark, number, ref defined, .. } = self.savepoints[at];
+        let Savepoint { mark, number, claims, ref defined, .. } = self.savepoints[at];
+        self.holding.iter_mut().for_each(|holding| holding.roll_back(claims));
         assert!(mark <= self.buffer.savepoint(), "what is rolled back was written since");
         self.buffer.roll_back(mark);
         self.defined = defined.clone();
@@ -694,15 +642,14 @@ impl BlockState {
 
     /// Counts the statements before a step.
     pub(super) fn runs_before(&self, at: usize) -> usize {
-        self.steps.iter().take(at).filter(|step| matches!(step, Step::Run(_))).count()
+        self.steps.iter().take(at).filter(|step| step.run().is_some()).count()
     }
 
     /// Returns the text of the statement of a step.
     pub(super) fn shown(&self, at: usize) -> String {
-        let text = match self.steps.get(at) {
-            Some(Step::Run(run)) => self.plans.get(run.plan as usize).map(|plan| plan.shown()),
-            _ => None,
-        };
+        let run = self.steps.get(at).and_then(Step::run);
+        let text = run.and_then(|(run, _)| self.plans.get(run.plan as usize));
+        let text = text.map(|plan| plan.shown());
         text.unwrap_or_default()
     }
 }

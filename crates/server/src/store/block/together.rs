@@ -1,21 +1,18 @@
 //! Statements that arrive together: one call, of which nothing was seen before.
 
-use super::super::call::{Call, MORE_NUMBERS, ZoneForm};
-use super::super::failure;
+use super::super::call::{Call, ZoneForm};
+use super::super::calls::{Numbers, TRIES_MAX};
 use super::super::pending::{Answer, Promise, Watch};
-use super::super::pipeline::{Pipeline, TRIES_MAX};
+use super::super::pipeline::Pipeline;
 use super::super::shared::Inside;
 use super::super::statement::{Planned, Statement, Way};
 use super::answers::decode_answers;
 use super::form::{Block, RunStep, Step, WriteKeys};
 use super::operation::{Run, Together};
 use super::state::said;
-use sql::ir::{ObjectId, Value};
-use std::collections::BTreeMap;
+use sql::ir::Value;
 use std::sync::Arc;
-use values::{Error, Result, SqlState, Timestamp};
-
-type Numbers = BTreeMap<ObjectId, u32>;
+use values::{Error, Result, Timestamp};
 
 fn planned(run: &Run) -> &Planned {
     run.statement.planned.as_ref().expect("definitions were refused")
@@ -51,46 +48,30 @@ impl Pipeline {
         // A deferred call would take its numbers twice: what takes any runs alone.
         let is_predicted =
             !is_counted && numbers.is_empty() && runs.iter().filter(is_write).all(is_predicted);
-        let submitter = self.submitter(is_predicted);
         let notifies = runs.iter().any(|run| planned(run).notifies);
         let statements: Vec<_> = runs.iter().map(|run| Arc::clone(&run.statement)).collect();
         let read = move |answer| read_all(&statements, answer);
+        let bytes = |numbers| self.block_of(&runs, now, is_predicted, numbers);
         if is_counted {
-            let answer = self.counted_together(&runs, now, notifies).await;
+            let tries_max = TRIES_MAX.saturating_add(runs.len() as u32);
+            let answer = self.counted_call(bytes, numbers, notifies, tries_max).await;
             results.set(answer.map_or_else(|error| vec![Err(error)], read));
             return promise.answer(Ok(said("")));
         }
-        let bytes = self.block_of(&runs, now, is_predicted, numbers);
+        let bytes = match bytes(numbers) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                results.set(vec![Err(error)]);
+                return promise.answer(Ok(said("")));
+            }
+        };
+        let submitter = self.submitter(is_predicted);
         let submitted = submitter.submit_raw_async(self.shared.procedure, &bytes);
         let read = Box::new(move |answer| {
             results.set(read(answer));
             Ok(said(""))
         });
         self.called(submitted, notifies, promise, read).await;
-    }
-
-    /// Submits statements until they have as many numbers of sequences as they take.
-    async fn counted_together(
-        &self,
-        runs: &[Run],
-        now: Timestamp,
-        notifies: bool,
-    ) -> Result<nvcaracal::Result<Vec<u8>>> {
-        let (submitter, mut numbers) = (self.submitter(false), Numbers::new());
-        for tried in 0..TRIES_MAX.saturating_add(runs.len() as u32) {
-            let bytes = self.block_of(runs, now, false, numbers);
-            let submitted = submitter.submit_raw_async(self.shared.procedure, &bytes);
-            let answer = match notifies {
-                true => self.notified(submitted).await?,
-                false => submitted.await.map_err(|error| failure::of_call(&error))?.await,
-            };
-            match more_numbers(&answer, tried) {
-                Some(more) => numbers = more,
-                None => return Ok(answer),
-            }
-        }
-        let message = "could not count the numbers that the statements take, as their rows change";
-        Err(Error::new(SqlState::SERIALIZATION_FAILURE, message))
     }
 
     /// Goes through the gate with plans for the catalog of now.
@@ -131,14 +112,17 @@ impl Pipeline {
         now: Timestamp,
         is_predicted: bool,
         numbers: Numbers,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>> {
         let options = &self.shared.options;
         let step = |(at, run): (usize, &Run)| {
             let place = u32::try_from(at).expect("statements are limited");
             let parameters = run.parameters.iter().cloned().map(Value).collect();
-            Step::Run(RunStep { plan: place, zone: place, parameters, told: None })
+            let passed = self.shared.claims.passed(&planned(run).claims)?;
+            let step = RunStep { plan: place, zone: place, parameters, told: None };
+            Ok(Step::of_run(step, passed))
         };
-        Call::Block(Block {
+        let steps = runs.iter().enumerate().map(step).collect::<Result<Vec<_>>>()?;
+        let call = Call::Block(Block {
             writes: if is_predicted { WriteKeys::Predicted } else { WriteKeys::Unknown },
             numbers,
             now: now.bits(),
@@ -146,19 +130,10 @@ impl Pipeline {
             memory_bytes_max: options.memory_bytes_max as u64,
             plans: runs.iter().map(|run| &planned(run).bytes[..]).collect(),
             zones: runs.iter().map(|run| ZoneForm::of(&run.zone)).collect(),
-            steps: runs.iter().enumerate().map(step).collect(),
-        })
-        .encode()
+            steps,
+        });
+        Ok(call.encode())
     }
-}
-
-/// The numbers for the next try of a call that got too few.
-fn more_numbers(answer: &nvcaracal::Result<Vec<u8>>, tried: u32) -> Option<Numbers> {
-    let abort = answer.as_ref().err()?.abort().filter(|abort| abort.code == MORE_NUMBERS)?;
-    let wanted = postcard::from_bytes::<Numbers>(&abort.payload).ok()?;
-    // Rows that come meanwhile want more: later tries have some to spare.
-    let with_more = |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
-    Some(wanted.into_iter().map(with_more).collect())
 }
 
 /// The answers to these statements, as far as they have come.

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
+use pmem::sync::background::{Condvar, Mutex, MutexGuard};
 use pmem::{AnyDevice, LogSpace, Process};
 
 use super::super::error::LogError;

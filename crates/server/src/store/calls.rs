@@ -1,15 +1,24 @@
-//! Calls that notify listeners, from their submission to what they tell.
+//! Calls from their submission to their answers, and to what they tell listeners.
 
+use super::call::MORE_NUMBERS;
 use super::failure;
 use super::pending::{Answer, Promise, Reader, Slot, read_as};
 use super::pipeline::{Pipeline, Work};
 use super::pool::lock;
 use super::statement::Statement;
 use nvcaracal::Ticket;
+use sql::ir::ObjectId;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use values::{Error, Result};
+use values::{Error, Result, SqlState};
+
+/// How often a statement is submitted for more numbers of sequences.
+pub(super) const TRIES_MAX: u32 = 16;
+
+/// How many numbers of each sequence a call takes.
+pub(super) type Numbers = BTreeMap<ObjectId, u32>;
 
 /// Reads the answer to a statement.
 pub(super) fn reader_of(statement: &Arc<Statement>) -> Reader {
@@ -38,21 +47,54 @@ impl Pipeline {
         None
     }
 
-    /// Submits a call, which may notify.
+    /// Submits a call, which may notify. Returns where its answer comes, if it was submitted.
     pub(super) async fn called(
         &self,
         submitted: impl Future<Output = nvcaracal::Result<Ticket<Vec<u8>>>>,
         notifies: bool,
         promise: Promise,
         read: Reader,
-    ) {
+    ) -> Option<Arc<Slot>> {
         if notifies {
             return self.notify(submitted, promise, read).await;
         }
         match submitted.await {
-            Ok(ticket) => self.last.set(promise.call_with(ticket, read)),
-            Err(error) => promise.answer(Err(failure::of_call(&error))),
+            Ok(ticket) => {
+                let slot = promise.call_with(ticket, read);
+                self.last.set(Arc::clone(&slot));
+                Some(slot)
+            }
+            Err(error) => {
+                promise.answer(Err(failure::of_call(&error)));
+                None
+            }
         }
+    }
+
+    /// Submits a call until it has as many numbers of sequences as it takes; `bytes` encodes it
+    /// with numbers.
+    pub(super) async fn counted_call(
+        &self,
+        bytes: impl Fn(Numbers) -> Result<Vec<u8>>,
+        mut numbers: Numbers,
+        notifies: bool,
+        tries_max: u32,
+    ) -> Result<nvcaracal::Result<Vec<u8>>> {
+        let submitter = self.submitter(false);
+        for tried in 0..tries_max {
+            let bytes = bytes(numbers)?;
+            let submitted = submitter.submit_raw_async(self.shared.procedure, &bytes);
+            let answer = match notifies {
+                true => self.notified(submitted).await?,
+                false => submitted.await.map_err(|error| failure::of_call(&error))?.await,
+            };
+            match more_numbers(&answer, tried)? {
+                Some(more) => numbers = more,
+                None => return Ok(answer),
+            }
+        }
+        let message = "could not count the numbers that the statement takes, as its rows change";
+        Err(Error::new(SqlState::SERIALIZATION_FAILURE, message))
     }
 
     /// Submits a call that notifies.
@@ -61,10 +103,16 @@ impl Pipeline {
         submitted: impl Future<Output = nvcaracal::Result<Ticket<Vec<u8>>>>,
         promise: Promise,
         read: Reader,
-    ) {
+    ) -> Option<Arc<Slot>> {
         match self.shared.bus.submit_async(submitted, self.process(), (promise, read)).await {
-            Ok(slot) => self.notifies(slot),
-            Err((error, promise)) => promise.answer(Err(failure::of_call(&error))),
+            Ok(slot) => {
+                self.notifies(Arc::clone(&slot));
+                Some(slot)
+            }
+            Err((error, promise)) => {
+                promise.answer(Err(failure::of_call(&error)));
+                None
+            }
         }
     }
 
@@ -103,4 +151,16 @@ impl Pipeline {
             self.shared.bus.tell_now(self.process(), notices);
         }
     }
+}
+
+/// The numbers for the next try of a call that got too few.
+fn more_numbers(answer: &nvcaracal::Result<Vec<u8>>, tried: u32) -> Result<Option<Numbers>> {
+    let Err(error) = answer else { return Ok(None) };
+    let abort = error.abort().filter(|abort| abort.code == MORE_NUMBERS);
+    let Some(abort) = abort else { return Ok(None) };
+    let wanted = postcard::from_bytes::<Numbers>(&abort.payload)
+        .map_err(|_| Error::corrupted("answer of a call is damaged"))?;
+    // Rows that come meanwhile want more: later tries have some to spare.
+    let with_more = |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
+    Ok(Some(wanted.into_iter().map(with_more).collect()))
 }
