@@ -38,7 +38,7 @@ impl<T> Mutex<T> {
 pub struct Condvar(parking_lot::Condvar);
 
 impl Condvar {
-    /// A condition that nobody waits for.
+    /// A condition that no thread waits for.
     pub const fn new() -> Self {
         Self(parking_lot::Condvar::new())
     }

@@ -314,18 +314,13 @@ impl Binder<'_> {
                 let own = if is_zoned { Type::Timestamptz } else { Type::Timestamp };
                 (vec![Some(own), Some(own), Some(Type::Interval)], own)
             }
-            (
-                RowsFunction::JsonItems
-                | RowsFunction::JsonItemsText
-                | RowsFunction::JsonKeys
-                | RowsFunction::JsonValues
-                | RowsFunction::JsonValuesText,
-                None,
-            ) if count == 1 => {
-                let is_json =
-                    matches!(function, RowsFunction::JsonItems | RowsFunction::JsonValues);
-                (vec![Some(Type::Jsonb)], if is_json { Type::Jsonb } else { Type::Text })
+            (RowsFunction::JsonItems | RowsFunction::JsonValues, None) if count == 1 => {
+                (vec![Some(Type::Jsonb)], Type::Jsonb)
             }
+            (
+                RowsFunction::JsonItemsText | RowsFunction::JsonKeys | RowsFunction::JsonValuesText,
+                None,
+            ) if count == 1 => (vec![Some(Type::Jsonb)], Type::Text),
             (RowsFunction::Series, None) if count == 2 || count == 3 => {
                 let is_long = types.contains(&Some(Type::Int8));
                 let own = if is_long { Type::Int8 } else { Type::Int4 };

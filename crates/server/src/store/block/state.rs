@@ -306,8 +306,7 @@ impl BlockState {
         #[cfg(test)]
         panics::planted(panics::Place::Block, statement.parsed.text());
         let planned = statement.planned.as_ref().expect("it is no definition");
-        let options = &shared.options;
-        let is_copy = planned.plan.is_copy();
+        let (options, is_copy) = (&shared.options, planned.plan.is_copy());
         let steps_max = self.steps_max(planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let steps = below.steps(shared, steps_max);
@@ -315,11 +314,8 @@ impl BlockState {
         let read = ReadRows::new(&shared.spaces, below.reads, steps);
         // What does little collects little.
         let grant = below.watch.is_some().then(|| shared.memory.grant());
-        let context = Context {
-            system: planned.system(&run.session, run.services.clone()),
-            grant: grant.clone(),
-            ..self.context(run, options)
-        };
+        let system = planned.system(&run.session, run.services.clone());
+        let context = Context { system, grant: grant.clone(), ..self.context(run, options) };
         let claiming = self.holding.as_ref().filter(|_| planned.claims_rows()).map(Claiming::new);
         let mut rows = BlockReads::new(read, below.gets_max, &self.numbers, claiming);
         let mark = self.buffer.savepoint();
