@@ -250,6 +250,8 @@ fn what_is_logged_has_no_locks() {
         "CREATE TABLE b (id int PRIMARY KEY, v text DEFAULT pg_advisory_lock(1))",
         "CREATE TABLE b (id int PRIMARY KEY CHECK (pg_try_advisory_lock(1)))",
         "UPDATE a SET id = 1 WHERE pg_sleep(1) IS NULL",
+        "SELECT pg_try_advisory_lock(id) FROM a FOR UPDATE SKIP LOCKED",
+        "SELECT FROM a WHERE pg_sleep(1) IS NULL FOR SHARE",
     ] {
         assert_eq!(client.query(text)[0], "error 0A000", "{text}");
     }

@@ -282,3 +282,31 @@ fn what_a_client_was_told_it_sees() {
         one.answers();
     }
 }
+
+/// What notifies waits for rows that others have locked, or passes by them.
+#[test]
+fn rows_that_are_locked_notify_nobody() {
+    let (server, mut one) = with_table_a();
+    one.query("CREATE SEQUENCE s");
+    one.query("INSERT INTO a SELECT generate_series(1, 3)");
+    let (mut two, mut listener) = (server.client(), server.client());
+    listener.query("LISTEN a");
+    one.query("BEGIN");
+    assert_eq!(one.query("SELECT id FROM a WHERE id < 3 FOR UPDATE")[..2], ["row 1", "row 2"]);
+    let free = "SELECT pg_notify('a', id::text) FROM a FOR UPDATE SKIP LOCKED";
+    assert_eq!(two.query(free), ["row ", "SELECT 1", "ready"]);
+    assert_eq!(told(&mut listener), "a 3");
+    let counted = free.replace("'a', id::text", "'a', id || ' ' || nextval('s')");
+    assert_eq!(two.query(&counted), ["row ", "SELECT 1", "ready"]);
+    assert_eq!(told(&mut listener), "a 3 1");
+    assert_eq!(two.query(&format!("NOTIFY a, 'x'; {free}"))[..3], ["NOTIFY", "row ", "SELECT 1"]);
+    assert_eq!([told(&mut listener), told(&mut listener)], ["a x", "a 3"]);
+    // What has notified keeps its rows until its COMMIT is answered.
+    two.send(&query("SELECT pg_notify('a', 'new ' || id) FROM a WHERE id IN (2, 4) FOR UPDATE"));
+    one.query("UPDATE a SET id = 4 WHERE id = 1");
+    one.query("NOTIFY a, 'old'");
+    assert_eq!(one.query("COMMIT"), ["COMMIT", "ready"]);
+    assert_eq!(two.answers()[..3], ["row ", "row ", "SELECT 2"]);
+    let all = [told(&mut listener), told(&mut listener), told(&mut listener)];
+    assert_eq!(all, ["a old", "a new 2", "a new 4"]);
+}
