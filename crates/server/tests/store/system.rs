@@ -21,12 +21,11 @@ fn what_is_logged_reads_no_catalog_and_no_session() {
         "INSERT INTO own SELECT relname FROM pg_class",
         "INSERT INTO own VALUES (current_setting('TimeZone'))",
         "UPDATE own SET name = 'own'::regclass::text",
-        "DELETE FROM own WHERE name ~ '^a'",
+        "DELETE FROM own WHERE name ~ current_setting('TimeZone')",
         "CREATE TABLE other (a text DEFAULT current_setting('TimeZone'))",
-        "CREATE TABLE other (a text CHECK (a ~ 'b'))",
         "ALTER TABLE own ADD COLUMN other text DEFAULT current_setting('TimeZone')",
         "ALTER TABLE own ALTER COLUMN name SET DEFAULT current_setting('TimeZone')",
-        "ALTER TABLE own ADD CHECK (name ~ 'b')",
+        "ALTER TABLE own ADD CHECK (name ~ current_setting('TimeZone'))",
     ] {
         let refused = client.run(statement).expect_err(statement);
         assert_eq!(refused.state().code(), "0A000", "{statement}");

@@ -302,25 +302,28 @@ impl Binder<'_> {
         let (wanted, result) = match (function, element) {
             (RowsFunction::Unnest, Some(element)) if count == 1 => (vec![types[0]], element),
             (RowsFunction::Expanded, Some(Type::Int2 | Type::Int4)) if count == 1 => {
-                let pair = Type::Int4.array().expect("it is no array");
-                (vec![types[0]], pair)
+                (vec![types[0]], array_of(Type::Int4))
             }
             (RowsFunction::Subscripts, Some(_)) if count == 2 => {
                 (vec![types[0], Some(Type::Int4)], Type::Int4)
             }
             (RowsFunction::Series, None) if count == 3 && is_of_times(&types) => {
                 let zoned = |ty: &Option<Type>| matches!(ty, Some(Type::Timestamptz | Type::Date));
-                let is_zoned = types.iter().any(zoned);
-                let own = if is_zoned { Type::Timestamptz } else { Type::Timestamp };
+                let own = if types.iter().any(zoned) { Type::Timestamptz } else { Type::Timestamp };
                 (vec![Some(own), Some(own), Some(Type::Interval)], own)
             }
-            (RowsFunction::JsonItems | RowsFunction::JsonValues, None) if count == 1 => {
-                (vec![Some(Type::Jsonb)], Type::Jsonb)
-            }
             (
-                RowsFunction::JsonItemsText | RowsFunction::JsonKeys | RowsFunction::JsonValuesText,
+                RowsFunction::JsonItems
+                | RowsFunction::JsonItemsText
+                | RowsFunction::JsonKeys
+                | RowsFunction::JsonValues
+                | RowsFunction::JsonValuesText,
                 None,
-            ) if count == 1 => (vec![Some(Type::Jsonb)], Type::Text),
+            ) if count == 1 => {
+                let is_json =
+                    matches!(function, RowsFunction::JsonItems | RowsFunction::JsonValues);
+                (vec![Some(Type::Jsonb)], if is_json { Type::Jsonb } else { Type::Text })
+            }
             (RowsFunction::Series, None) if count == 2 || count == 3 => {
                 let is_long = types.contains(&Some(Type::Int8));
                 let own = if is_long { Type::Int8 } else { Type::Int4 };
@@ -330,12 +333,10 @@ impl Binder<'_> {
                 (types.clone(), types[0].unwrap_or(Type::Text))
             }
             (RowsFunction::RegexMatches | RowsFunction::RegexParts, _) if count == 3 => {
-                let is_parts = function == RowsFunction::RegexParts;
-                let array = Type::Text.array().expect("it is no array");
-                (vec![Some(Type::Text); count], if is_parts { Type::Text } else { array })
+                (vec![Some(Type::Text); count], part_of_text(function))
             }
             (RowsFunction::TextParts, _) if count == 2 || count == 3 => {
-                (vec![Some(Type::Text); count], Type::Text)
+                (vec![Some(Type::Text); count], part_of_text(function))
             }
             (RowsFunction::Nothing, _) if count == 1 && name == "pg_options_to_table" => {
                 (vec![Type::Text.array()], Type::Text)
@@ -356,6 +357,15 @@ impl Binder<'_> {
         });
         Ok((RowsCall { function, arguments: arguments.collect::<Result<_>>()? }, result))
     }
+}
+
+/// The type of what a function makes of a text.
+fn part_of_text(function: RowsFunction) -> Type {
+    if function == RowsFunction::RegexMatches { array_of(Type::Text) } else { Type::Text }
+}
+
+fn array_of(element: Type) -> Type {
+    element.array().expect("it is no array")
 }
 
 /// Whether a series is one of points in time.

@@ -1,5 +1,5 @@
-//! Exponentials, logarithms and powers of `double precision` by pairs of floats, so that results
-//! are rounded once: PostgreSQL's differ in the last digit only where its library rounds otherwise.
+//! Exponentials, logarithms and powers of `double precision` by pairs of floats: results are
+//! rounded once, and PostgreSQL's differ in the last digit only where its library rounds otherwise.
 //!
 //! Sums and products of floats alone are used, which are the same on every machine.
 
