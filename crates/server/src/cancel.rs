@@ -5,6 +5,9 @@
 //! as soon as nothing is left that it can be for, before the client sees the last answer. So it
 //! never ends what a client sends later, not even the rest of a message.
 
+use crate::activity::Activity;
+use crate::store::Backends;
+use sql::system::SessionActivity;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -59,6 +62,10 @@ impl Sessions {
         }
     }
 
+    fn requests_of(&self, process: i32) -> Option<Arc<Requests>> {
+        self.known().all.get(&process).map(|(_, requests)| Arc::clone(requests))
+    }
+
     /// Ends what the session does, if it does anything and the secret is right. A call that was
     /// submitted takes place and is answered.
     pub(crate) fn cancel(&self, process: i32, secret: i32) {
@@ -68,6 +75,29 @@ impl Sessions {
         {
             requests.make();
         }
+    }
+}
+
+impl Backends for Sessions {
+    fn cancel(&self, process: i32) -> bool {
+        let requests = self.requests_of(process);
+        requests.inspect(|requests| requests.make()).is_some()
+    }
+
+    fn terminate(&self, process: i32) -> bool {
+        let requests = self.requests_of(process);
+        let end = |requests: &Arc<Requests>| {
+            requests.state().is_terminated = true;
+            requests.changed.notify_waiters();
+        };
+        requests.inspect(end).is_some()
+    }
+
+    fn activity(&self) -> Vec<SessionActivity> {
+        let all: Vec<_> = self.known().all.values().map(|(_, own)| Arc::clone(own)).collect();
+        let mut all: Vec<_> = all.iter().filter_map(|requests| requests.activity.now()).collect();
+        all.sort_unstable_by_key(|shown| shown.process);
+        all
     }
 }
 
@@ -81,6 +111,8 @@ impl Drop for Registered {
 pub(crate) struct Requests {
     state: Mutex<State>,
     changed: Notify,
+    /// What others see of the session.
+    pub(crate) activity: Activity,
     /// Whether the system has bytes of the client that were not read.
     has_unread: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -97,6 +129,8 @@ struct State {
     unanswered: usize,
     /// Whether what is under way may never end.
     is_lost: bool,
+    /// Whether another session has ended this one.
+    is_terminated: bool,
 }
 
 impl State {
@@ -108,8 +142,8 @@ impl State {
 
 impl Requests {
     pub(crate) fn new(has_unread: impl Fn() -> bool + Send + Sync + 'static) -> Requests {
-        let (state, changed) = Default::default();
-        Requests { state, changed, has_unread: Box::new(has_unread) }
+        let (state, changed, activity) = Default::default();
+        Requests { state, changed, activity, has_unread: Box::new(has_unread) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -202,6 +236,11 @@ impl Requests {
     /// Waits until what is under way may never end.
     pub(crate) async fn lost(&self) {
         self.until(|state| state.is_lost).await;
+    }
+
+    /// Waits until another session ends this one.
+    pub(crate) async fn terminated(&self) {
+        self.until(|state| state.is_terminated).await;
     }
 
     async fn until(&self, has_come: impl Fn(&mut State) -> bool) {

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 mod auth;
 mod cancel;
 mod codec;

@@ -1,8 +1,8 @@
 //! What connections have in common, and what is known of each from its socket.
 
 use crate::auth::{Failures, Verifier};
-use crate::cancel::Sessions;
-use crate::store::Store;
+use crate::cancel::{Requests, Sessions};
+use crate::store::{Backends, Store};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +27,19 @@ impl Shared {
         statement_timeout: Option<Duration>,
         stop: watch::Receiver<bool>,
     ) -> Shared {
-        let (sessions, failures) = Default::default();
+        let sessions = Arc::<Sessions>::default();
+        store.serves(Arc::clone(&sessions) as Arc<dyn Backends>);
+        let failures = Failures::default();
         let statement_timeout = statement_timeout.map(|time| time.as_millis().max(1));
         Shared { store, sessions, verifier, failures, statement_timeout, stop }
+    }
+
+    /// Waits until the server stops, or another session ends this one.
+    pub(crate) async fn ended(&self, requests: &Requests) {
+        tokio::select! {
+            () = self.stopped() => {}
+            () = requests.terminated() => {}
+        }
     }
 
     /// Waits until the server stops.

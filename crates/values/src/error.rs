@@ -199,6 +199,12 @@ states! {
     LOCK_NOT_AVAILABLE = b"55P03";
     /// A conflict with other statements: run it again.
     SERIALIZATION_FAILURE = b"40001";
+    /// Sessions that wait for each other.
+    DEADLOCK = b"40P01";
+    /// A configured limit.
+    CONFIGURATION_LIMIT = b"53400";
+    /// No error, but maybe a mistake.
+    WARNING = b"01000";
     /// The disk has no room.
     DISK_FULL = b"53100";
     /// The operating system failed to read or write.

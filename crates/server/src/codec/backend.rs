@@ -18,7 +18,11 @@ pub(crate) enum Severity {
 
 /// Messages, one behind the other.
 #[derive(Debug, Default)]
-pub(crate) struct Messages(Vec<u8>);
+pub(crate) struct Messages {
+    bytes: Vec<u8>,
+    /// Where the last message begins by which the server waits outside of a block.
+    idle: Option<usize>,
+}
 
 /// A message that is being made: dropped without what is behind `from`.
 struct Begun<'m> {
@@ -34,28 +38,38 @@ impl Drop for Begun<'_> {
 
 impl Messages {
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.bytes.clear();
+        self.idle = None;
     }
 
     pub(crate) fn append(&mut self, mut other: Messages) {
-        self.0.append(&mut other.0);
+        self.idle = other.idle.map(|at| self.bytes.len() + at).or(self.idle);
+        self.bytes.append(&mut other.bytes);
+    }
+
+    /// Splits them where the server waits outside of a block, before which notifications are sent;
+    /// `None` if it does not.
+    pub(crate) fn split_idle(mut self) -> (Messages, Option<Messages>) {
+        let Some(at) = self.idle.take() else { return (self, None) };
+        let bytes = self.bytes.split_off(at);
+        (self, Some(Messages { bytes, idle: Some(0) }))
     }
 
     /// A message whose body `fill` makes. If that panics there is no part of it.
     fn message(&mut self, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
-        let mut begun = Begun { from: self.0.len(), bytes: &mut self.0 };
+        let mut begun = Begun { from: self.bytes.len(), bytes: &mut self.bytes };
         begun.bytes.push(kind);
         let at = begun.bytes.len();
         begun.bytes.extend_from_slice(&[0; 4]);
@@ -121,7 +135,19 @@ impl Messages {
     /// The server waits for the next statement: outside of a block (`I`), in one (`T`), or in one
     /// that has failed (`E`).
     pub(crate) fn ready(&mut self, standing: u8) {
+        if standing == b'I' {
+            self.idle = Some(self.bytes.len());
+        }
         self.message(b'Z', |body| body.push(standing));
+    }
+
+    /// Another session, or this one, tells something to a channel.
+    pub(crate) fn notification(&mut self, process: i32, channel: &str, payload: &str) {
+        self.message(b'A', |body| {
+            push_i32(body, process);
+            push_text(body, channel);
+            push_text(body, payload);
+        });
     }
 
     pub(crate) fn parse_complete(&mut self) {

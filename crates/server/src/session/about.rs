@@ -46,6 +46,9 @@ impl Conversation {
         if let Some(tag) = self.block_control(control).await? {
             return Ok(tagged(tag, Vec::new()));
         }
+        if let Some(tag) = self.channel_control(control)? {
+            return Ok(tagged(tag, Vec::new()));
+        }
         let answer = self.session_control(control, shape).await?;
         self.block.has_run |= reads_state(control);
         Ok(answer)
@@ -110,6 +113,8 @@ impl Conversation {
                 self.check_alone("DISCARD ALL")?;
                 self.statements.clear();
                 self.cursors.clear();
+                self.connection.unlock_all();
+                self.mailbox().unlisten(None);
                 self.change(|settings| settings.reset_named(None))?;
                 // It takes place at once, whatever its segment comes to.
                 self.end_changes(true);
@@ -197,7 +202,8 @@ impl Conversation {
             is_binary: cursor.is_binary,
         });
         let (prepared, cursors) = (prepared.collect(), cursors.collect());
-        self.connection.set_session(Session { process, settings, prepared, cursors });
+        let session = Session { process, settings, prepared, cursors };
+        self.connection.set_session(session);
     }
 
     /// Does what needs nothing of the store.

@@ -20,13 +20,19 @@ impl Conversation {
     pub(super) fn ready(&mut self) {
         if !self.settings.is_as(&self.reported) {
             self.settings.report(Some(&self.reported), &mut self.out);
+            self.registered.requests.activity.is_called(self.settings.application());
             self.reported = self.settings.clone();
         }
-        self.out.ready(match self.block.standing {
+        let standing = match self.block.standing {
             Standing::Idle => b'I',
             Standing::Open => b'T',
             Standing::Failed => b'E',
-        });
+        };
+        if standing != b'I' {
+            // Outside of a block statements may run still: `Sending` says when they have.
+            self.registered.requests.activity.waits(standing, self.connection.now());
+        }
+        self.out.ready(standing);
     }
 
     /// Fails the transaction after an error: an open block runs no further statement, and changes
@@ -36,6 +42,7 @@ impl Conversation {
             self.connection.saw_catalog(self.catalog_version);
             self.block.standing = Standing::Failed;
             self.connection.release_failed();
+            self.connection.transaction_ends(true);
         }
         if self.block.standing == Standing::Idle {
             // The rest of the segment does not run.
@@ -139,7 +146,8 @@ impl Conversation {
             Control::Savepoint(name) => {
                 self.within("SAVEPOINT", BlockOperation::Savepoint(name.clone())).await?;
                 let (settings, lasting) = (self.settings.clone(), self.block.lasting.clone());
-                self.block.savepoints.push(Savepoint { name: name.clone(), settings, lasting });
+                let (name, channels) = (name.clone(), self.block.channels.len());
+                self.block.savepoints.push(Savepoint { name, settings, lasting, channels });
                 "SAVEPOINT"
             }
             Control::Release(name) => {
@@ -223,8 +231,18 @@ impl Conversation {
             Standing::Open => {}
         }
         let modes = self.settings.modes();
+        let begun = match self.listen_early() {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.roll_back(false).await?;
+                return Err(error);
+            }
+        };
         let pending = self.connection.block(BlockOperation::Commit);
         let committed = outcome(Outcome::Pending(pending), self.ends_by(self.deadline())).await;
+        if committed.is_err() {
+            self.never_listened(&begun);
+        }
         self.end_block(committed.is_ok());
         committed?;
         if chain {
@@ -272,6 +290,7 @@ impl Conversation {
     /// Ends the transaction of the session, with or without an open block.
     pub(super) fn end_block(&mut self, has_committed: bool) {
         self.portals.clear();
+        self.connection.transaction_ends(false);
         self.end_cursors(has_committed);
         self.end_changes(has_committed);
     }

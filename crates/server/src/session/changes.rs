@@ -9,9 +9,11 @@ use values::{Error, Result, SqlState};
 
 impl Conversation {
     /// Whether the session is another one after the transaction commits than after it fails: it has
-    /// changed a setting, or declared a cursor.
+    /// changed a setting, listens to a channel, or has
+    /// declared a cursor.
     pub(super) fn depends_on_end(&self) -> bool {
-        self.block.before.is_some() || self.cursors.all().any(|cursor| cursor.is_of_transaction)
+        let changes = self.block.before.is_some() || !self.block.channels.is_empty();
+        changes || self.cursors.all().any(|cursor| cursor.is_of_transaction)
     }
 
     /// Does what SET or RESET says: `change` is made now, and counts after COMMIT, too.
@@ -51,6 +53,12 @@ impl Conversation {
 
     /// Undoes the changes since the last savepoint, or all without one.
     pub(super) fn undo_changes(&mut self) {
+        let channels = self.block.savepoints.last().map_or(0, |savepoint| savepoint.channels);
+        self.block.channels.truncate(channels);
+        if self.block.savepoints.is_empty() {
+            let early = std::mem::take(&mut self.block.early);
+            self.never_listened(&early);
+        }
         let (settings, lasting) = match (self.block.savepoints.last(), &self.block.before) {
             (Some(savepoint), _) => (savepoint.settings.clone(), savepoint.lasting.clone()),
             (None, Some(before)) => (before.clone(), None),
@@ -62,7 +70,11 @@ impl Conversation {
 
     /// Ends the transaction for settings: its changes stay, or are all undone.
     pub(super) fn end_changes(&mut self, has_committed: bool) {
-        let block = std::mem::take(&mut self.block);
+        let mut block = std::mem::take(&mut self.block);
+        match has_committed {
+            true => self.change_channels(std::mem::take(&mut block.channels)),
+            false => self.never_listened(&block.early),
+        }
         let after = if has_committed { block.lasting } else { block.before };
         if let Some(after) = after {
             self.use_settings(after);

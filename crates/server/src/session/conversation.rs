@@ -10,7 +10,9 @@ use crate::cancel::{Registered, Requests};
 use crate::codec::{Closing, Ended, Frame, Frames, Message, Messages, Severity};
 use crate::limits::{GONE_PATIENCE, SENT_BYTES};
 use crate::shared::Shared;
-use crate::store::{Answer, Cause, Connection, CopyIn, Ender, Parsed, Statement, caught_in};
+use crate::store::{
+    Answer, Cause, Connection, CopyIn, Ender, Mailbox, Parsed, Statement, caught_in,
+};
 use sql::Grant;
 use std::pin::pin;
 use std::sync::Arc;
@@ -143,7 +145,7 @@ async fn listen<R: AsyncRead + Closing + Unpin>(
         frames.closed().await;
         tokio::time::sleep(GONE_PATIENCE).await;
     };
-    let (mut gone, mut stopped) = (pin!(gone), pin!(shared.stopped()));
+    let (mut gone, mut stopped) = (pin!(gone), pin!(shared.ended(requests)));
     loop {
         tokio::select! {
             () = requests.of_message() => ender.end_statement(Cause::Request),
@@ -162,8 +164,10 @@ impl Conversation {
     ) -> Conversation {
         let mut connection = shared.store.connect();
         connection.set_zone((**settings.zone()).clone());
+        connection.set_process(registered.process);
         let mut out = Messages::default();
         settings.report(None, &mut out);
+        registered.requests.activity.is_called(settings.application());
         out.key_data(registered.process, registered.secret);
         out.ready(b'I');
         Conversation {
@@ -185,6 +189,11 @@ impl Conversation {
             registered,
             shared,
         }
+    }
+
+    /// Returns what the session is told of channels that it listens to.
+    pub(super) fn mailbox(&self) -> Arc<Mailbox> {
+        self.connection.mailbox()
     }
 
     /// Returns a handle that interrupts the connection's statements.
@@ -245,7 +254,7 @@ impl Conversation {
         let pool = self.connection.memory();
         let requests = Arc::clone(&self.registered.requests);
         let mut next = Box::pin(requests.waiting(frames.next(&pool)));
-        let mut stopped = pin!(shared.stopped());
+        let mut stopped = pin!(shared.ended(&requests));
         loop {
             self.registered.requests.hold(self.holds());
             tokio::select! {
@@ -432,6 +441,7 @@ impl Conversation {
         self.connection.set_lock_timeout(self.settings.lock_timeout());
         let (statement, values) = (&submission.statement, submission.values);
         self.show_session_to(statement);
+        self.runs(statement.text());
         self.block.has_run = true;
         let pending = match self.is_in_block() {
             false => self.connection.submit(statement, values),
@@ -442,6 +452,11 @@ impl Conversation {
         let patience = self.settings.statement_timeout();
         let (before, _memory) = (submission.before, submission.memory);
         Ok((Execution { before, _memory, patience, ..execution }, room))
+    }
+
+    /// Shows other sessions that a statement with this text begins.
+    pub(super) fn runs(&self, text: &str) {
+        self.registered.requests.activity.runs(text, self.connection.now());
     }
 
     /// Returns when `statement_timeout` ends a statement that begins now.

@@ -55,6 +55,7 @@ impl Conversation {
     }
 
     async fn copy_to(&mut self, statement: &Arc<Statement>, copy: &Copy) -> Result<(), Stop> {
+        self.connection.set_lock_timeout(self.settings.lock_timeout());
         self.show_session_to(statement);
         let (requests, ender) = (Arc::clone(&self.registered.requests), self.ender());
         let ends = Ends { requests: &requests, is_sent: false, deadline: self.deadline() };

@@ -185,6 +185,7 @@ impl Shape {
             zone: Arc::clone(zone),
             is_described: false,
             wants_notices: true,
+            wants_warnings: true,
         };
         if shape.columns.iter().any(|column| vector_of(column).is_some()) {
             shape.formats = shape.formats_with_vectors();

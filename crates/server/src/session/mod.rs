@@ -8,6 +8,7 @@
 mod about;
 mod block;
 mod changes;
+mod channels;
 mod conversation;
 mod copy;
 mod copying;

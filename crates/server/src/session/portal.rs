@@ -28,7 +28,7 @@ impl Part {
         let is_suspended = rows_max > 0 && answer.rows.len() >= rows_max;
         let rows = if is_suspended { answer.rows.split_off(rows_max) } else { Vec::new() };
         let (tag, memory) = (answer.tag.clone(), answer.memory.clone());
-        let left = Answer { tag, rows, notice: None, memory };
+        let left = Answer { tag, rows, memory, ..Answer::default() };
         answer.tag = counted(&answer.tag, answer.rows.len());
         Part { answer, left, is_suspended }
     }
@@ -60,7 +60,9 @@ impl Conversation {
             return Ok(());
         }
         self.check_block(prepared.control())?;
-        let shape = Shape { wants_notices: self.settings.wants_notices(), ..shape };
+        let (wants_notices, wants_warnings) =
+            (self.settings.wants_notices(), self.settings.wants_warnings());
+        let shape = Shape { wants_notices, wants_warnings, ..shape };
         let portal = self.portals.get(name)?;
         let (values, bytes) = (std::mem::take(&mut portal.values), portal.bytes);
         let memory = portal.memory.take();
@@ -222,6 +224,7 @@ impl Conversation {
             zone: Arc::clone(self.settings.zone()),
             is_described: false,
             wants_notices: true,
+            wants_warnings: true,
         };
         let to = match i64::try_from(rows_max) {
             Ok(0) | Err(_) => FetchTo::End,

@@ -35,6 +35,7 @@ pub(super) struct Shape {
     /// Whether the rows are described first, as in the simple protocol.
     pub(super) is_described: bool,
     pub(super) wants_notices: bool,
+    pub(super) wants_warnings: bool,
 }
 
 /// A statement whose answer is sent when its turn comes.

@@ -4,7 +4,7 @@ use super::queue::{Entry, Execution, Outcome, Queued, Shape};
 use crate::cancel::Requests;
 use crate::codec::{Messages, Severity};
 use crate::limits::SENT_BYTES;
-use crate::store::{Answer, Cause, Ender, caught_in};
+use crate::store::{Answer, Cause, Ender, Mailbox, Notification, caught_in};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use std::task::Poll;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
-use values::{Error, Result, SqlState};
+use values::{Error, Result, SqlState, Timestamp};
 
 /// What ends a statement that is waited for.
 pub(super) struct Ends<'s> {
@@ -90,25 +90,77 @@ pub(super) struct Sending<W> {
     socket: W,
     out: Messages,
     requests: Arc<Requests>,
+    mailbox: Arc<Mailbox>,
+    clock: fn() -> Timestamp,
+    /// Whether the client was told last that the server waits, outside of a block.
+    is_idle: bool,
+    /// Whether the connection ends, as the session has missed notifications.
+    has_missed: bool,
 }
 
 impl<W: AsyncWrite + Unpin> Sending<W> {
-    pub(super) fn new(socket: W, requests: Arc<Requests>) -> Sending<W> {
-        Sending { socket, out: Messages::default(), requests }
+    pub(super) fn new(
+        socket: W,
+        requests: Arc<Requests>,
+        mailbox: Arc<Mailbox>,
+        clock: fn() -> Timestamp,
+    ) -> Sending<W> {
+        let (out, is_idle, has_missed) = Default::default();
+        Sending { socket, out, requests, mailbox, clock, is_idle, has_missed }
+    }
+
+    /// Says messages; before the server waits outside of a block, what the session was told.
+    fn say(&mut self, messages: Messages) {
+        let (messages, idle) = messages.split_idle();
+        self.is_idle &= messages.is_empty();
+        self.out.append(messages);
+        if let Some(idle) = idle {
+            self.tell();
+            self.out.append(idle);
+            self.is_idle = true;
+            self.requests.activity.waits(b'I', (self.clock)());
+        }
+    }
+
+    /// Says what the session was told of channels that it listens to.
+    fn tell(&mut self) {
+        match self.mailbox.take() {
+            Ok(all) => {
+                for Notification { process, channel, payload } in all {
+                    self.out.notification(process, &channel, &payload);
+                }
+            }
+            Err(missed) if !self.has_missed => {
+                self.out.report(Severity::Fatal, &missed);
+                self.has_missed = true;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The next entry. Meanwhile an idle client learns what its session is told.
+    async fn next(&mut self, queue: &mut Receiver<Queued>) -> io::Result<Option<Queued>> {
+        loop {
+            if let Ok(queued) = queue.try_recv() {
+                return Ok(Some(queued));
+            }
+            self.flush().await?;
+            if self.has_missed {
+                return Ok(None);
+            }
+            let mailbox = Arc::clone(&self.mailbox);
+            tokio::select! {
+                biased;
+                queued = queue.recv() => return Ok(queued),
+                () = mailbox.told(), if self.is_idle => self.tell(),
+            }
+        }
     }
 
     pub(super) async fn run(mut self, mut queue: Receiver<Queued>) -> io::Result<()> {
-        loop {
-            let queued = match queue.try_recv() {
-                Ok(queued) => queued,
-                Err(_) => {
-                    self.flush().await?;
-                    let Some(queued) = queue.recv().await else { break };
-                    queued
-                }
-            };
+        while let Some(queued) = self.next(&mut queue).await? {
             match queued.entry {
-                Entry::Said(messages) => self.out.append(messages),
+                Entry::Said(messages) => self.say(messages),
                 Entry::Execution(execution) => {
                     match caught_in(self.execution(*execution)).await {
                         Ok(sent) => sent?,
@@ -138,6 +190,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
     }
 
     async fn execution(&mut self, execution: Execution) -> io::Result<()> {
+        self.is_idle = false;
         let requests = Arc::clone(&self.requests);
         let deadline = execution.patience.map(|patience| Instant::now() + patience);
         let ends = Ends { requests: &requests, is_sent: true, deadline };
@@ -165,7 +218,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
             }
             Err(error) => self.out.report(Severity::Error, &error),
         }
-        self.out.append(execution.after);
+        self.say(execution.after);
         Ok(())
     }
 
@@ -179,6 +232,9 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         if let Some(notice) = answer.notice.filter(|_| shape.wants_notices) {
             let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
             self.out.report(Severity::Notice, &notice);
+        }
+        for warning in answer.warnings.iter().filter(|_| shape.wants_warnings) {
+            self.out.report(Severity::Warning, warning);
         }
         if shape.is_described {
             self.out.row_description(&shape.columns, |at| shape.format(at));

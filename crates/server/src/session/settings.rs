@@ -35,6 +35,8 @@ enum Rule {
     Encoding,
     /// `ISO` with an order of year, month and day that changes nothing.
     DateStyle,
+    /// The user that there is, or also `none`.
+    User { may_be_none: bool },
     /// Names of schemas.
     SearchPath,
     /// A time; 0 for none.
@@ -106,12 +108,13 @@ const KNOWN: &[Known] = &[
     quiet("max_identifier_length", "63", Rule::Fixed),
     quiet("max_index_keys", "32", Rule::Fixed),
     quiet("quote_all_identifiers", "off", Rule::Fixed),
+    quiet("role", "none", Rule::User { may_be_none: true }),
     quiet("row_security", "on", Rule::NoEffect(&["on", "off"])),
     quiet("search_path", "\"$user\", public", Rule::SearchPath),
     told("server_encoding", "UTF8", Rule::Fixed),
     told("server_version", SERVER_VERSION, Rule::Fixed),
     quiet("server_version_num", "150000", Rule::Fixed),
-    told("session_authorization", NAME, Rule::Fixed),
+    told("session_authorization", NAME, Rule::User { may_be_none: false }),
     told("standard_conforming_strings", "on", Rule::Fixed),
     quiet("statement_timeout", "0", Rule::Time),
     quiet("synchronize_seqscans", "on", Rule::NoEffect(&["on", "off"])),
@@ -187,6 +190,11 @@ impl Settings {
     /// How long a statement may take that can be cancelled.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         self.time("statement_timeout")
+    }
+
+    /// What the client calls itself.
+    pub(super) fn application(&self) -> &str {
+        self.kept.values.get("application_name").map_or("", String::as_str)
     }
 
     /// The time that a setting says; none of 0.
@@ -414,7 +422,15 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
         Rule::Zone if value.len() <= 100 => Some(value.to_owned()),
         Rule::Zone => None,
         Rule::Encoding => {
-            ["utf8", "utf-8", "unicode"].contains(&&lower[..]).then(|| known.value.to_owned())
+            // As PostgreSQL does it: only letters and digits count.
+            let name: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
+            ["utf8", "unicode"].contains(&&name[..]).then(|| known.value.to_owned())
+        }
+        Rule::User { may_be_none: true } if value == "none" => Some(value.to_owned()),
+        Rule::User { .. } if value == NAME => Some(value.to_owned()),
+        Rule::User { .. } => {
+            let message = format!("role \"{value}\" does not exist");
+            return Err(Error::new(SqlState::INVALID_PARAMETER, message));
         }
         Rule::DateStyle => {
             let mut parts = lower.split(',').map(str::trim);
@@ -526,6 +542,13 @@ mod tests {
             assert_eq!(found, code, "{name} = {value}");
         };
         check("client_encoding", "utf-8", "ok");
+        check("client_encoding", "'utf-8'", "ok");
+        check("client_encoding", "\"UTF_8\"", "ok");
+        check("client_encoding", "sql_ascii", "22023");
+        check("role", "none", "ok");
+        check("role", NAME, "ok");
+        check("role", "no_role", "22023");
+        check("session_authorization", "none", "22023");
         check("client_encoding", "latin1", "22023");
         check("datestyle", "ISO, MDY", "ok");
         check("datestyle", "ISO, DMY", "22023");

@@ -31,6 +31,7 @@ impl Conversation {
     async fn statements_of(&mut self, text: &str) -> Result<(), Stop> {
         #[cfg(test)]
         crate::store::planted(crate::store::Place::Message, text);
+        self.runs(text);
         match self.held.take() {
             None => {}
             Some(Held::Read(execution, room)) => self.settle(execution, room).await?,
@@ -191,6 +192,7 @@ impl Conversation {
         Shape {
             is_described: prepared.has_rows(),
             wants_notices: self.settings.wants_notices(),
+            wants_warnings: self.settings.wants_warnings(),
             ..Shape::of(prepared, &as_text, self.settings.zone())
         }
     }

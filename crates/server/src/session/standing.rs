@@ -14,6 +14,14 @@ pub(super) enum Standing {
     Failed,
 }
 
+/// What a transaction does with the channels of its session.
+#[derive(Clone, Debug)]
+pub(super) enum ChannelChange {
+    Listen(String),
+    /// Of a channel, or of all.
+    Unlisten(Option<String>),
+}
+
 /// The block of a session. While none is open, the transaction of its segment or text, as far as
 /// it concerns settings.
 #[derive(Default)]
@@ -30,6 +38,10 @@ pub(super) struct Block {
     pub(super) before: Option<Settings>,
     /// The settings that COMMIT leaves, where SET LOCAL has made others of them meanwhile.
     pub(super) lasting: Option<Settings>,
+    /// What it does with the channels of the session once it commits.
+    pub(super) channels: Vec<ChannelChange>,
+    /// The channels that the session listens to already, for the case that it commits.
+    pub(super) early: Vec<String>,
     /// Its savepoints. Cursors and portals since then end with a savepoint that is rolled back.
     pub(super) savepoints: Vec<Savepoint>,
 }
@@ -39,6 +51,8 @@ pub(super) struct Savepoint {
     pub(super) name: String,
     pub(super) settings: Settings,
     pub(super) lasting: Option<Settings>,
+    /// How many changes of channels there were.
+    pub(super) channels: usize,
 }
 
 impl Block {

@@ -83,9 +83,13 @@ where
     };
     let Ok(secret) = getrandom::u32() else { return };
     let registered = shared.sessions.register(secret.cast_signed(), requests);
+    let activity = &registered.requests.activity;
+    let clock = shared.store.clock();
+    activity.begin(registered.process, peer.address, clock());
     let (queue, receiver) = queue();
-    let sending = Sending::new(arriving.socket, Arc::clone(&registered.requests));
+    let requests = Arc::clone(&registered.requests);
     let conversation = Conversation::new(queue, settings, registered, shared);
+    let sending = Sending::new(arriving.socket, requests, conversation.mailbox(), clock);
     let ender = conversation.ender();
     // One task, so that neither has to wake the other.
     let mut talking = pin!(conversation.run(arriving.frames));

@@ -1,8 +1,10 @@
 //! What one client does.
 
+use super::advisory::LockEnd;
 use super::block::{BlockOperation, Operation, Results, Run, Together};
 use super::interrupt::{Cause, Interrupt};
 use super::load::Parts;
+use super::notices::Mailbox;
 use super::pending::{Answer, Pending, Promise, Watch};
 use super::pipeline::{Pipeline, Task, Work};
 use super::pool::lock;
@@ -289,6 +291,9 @@ impl Connection {
     /// The parameters of a statement that may run.
     fn checked(&self, statement: &Statement, parameters: Vec<Datum>) -> Result<Vec<Datum>> {
         self.check_ended()?;
+        if statement.has_effects() {
+            self.pipeline.locks.use_from_now();
+        }
         with_seed(statement, parameters)
     }
 
@@ -341,7 +346,36 @@ impl Connection {
     }
 
     fn run_of(&self, statement: Arc<Statement>, parameters: Vec<Datum>) -> Run {
-        Run::new(statement, parameters, self.zone.clone(), Arc::clone(&self.session))
+        let services = statement.needs_system().then(|| self.pipeline.services());
+        let session = Arc::clone(&self.session);
+        Run::new(statement, parameters, self.zone.clone(), session, services)
+    }
+
+    /// What the session is told of channels that it listens to.
+    pub(crate) fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.pipeline.mailbox)
+    }
+
+    /// The number by which clients know the session.
+    pub(crate) fn set_process(&self, process: i32) {
+        self.pipeline.locks.process.store(process, Ordering::Relaxed);
+    }
+
+    /// The transaction of the session has ended, or a statement of it has failed: advisory locks
+    /// of the transaction are given back, behind all that was submitted.
+    pub(crate) fn transaction_ends(&self, has_failed: bool) {
+        self.unlock(if has_failed { LockEnd::Failure } else { LockEnd::Transaction });
+    }
+
+    /// All advisory locks are given back, behind all that was submitted.
+    pub(crate) fn unlock_all(&self) {
+        self.unlock(LockEnd::Session);
+    }
+
+    fn unlock(&self, end: LockEnd) {
+        if self.pipeline.locks.are_used() {
+            self.pipeline.submit(Task::Unlock(end));
+        }
     }
 
     /// Runs a statement of the block. One that fails changes nothing, and the block goes on; when

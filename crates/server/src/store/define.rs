@@ -186,7 +186,7 @@ impl Shared {
         let next = Arc::new(self.catalog().with(&definition.delta)?);
         let tag = definition.shown_tag();
         let (rows, notice) = (definition.rows, definition.notice);
-        let answer = Answer { tag, rows, notice, memory: None };
+        let answer = Answer { tag, rows, notice, ..Answer::default() };
         if definition.delta.is_empty() {
             return Ok(answer);
         }

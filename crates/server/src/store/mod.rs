@@ -1,8 +1,11 @@
 //! Statements on the library: plans and their parameters are calls, and queries read beside them.
 
+mod advisory;
+mod backends;
 mod block;
 mod cache;
 mod call;
+mod calls;
 mod checkpoint;
 mod claims;
 mod connection;
@@ -14,6 +17,7 @@ mod held;
 mod interrupt;
 mod load;
 mod moved;
+mod notices;
 mod open;
 mod options;
 mod panics;
@@ -22,18 +26,22 @@ mod pipeline;
 mod pool;
 mod procedure;
 mod rows;
+mod services;
 mod shared;
 mod slices;
 mod spaces;
 mod statement;
+mod timer;
 mod turns;
 
+pub(crate) use backends::Backends;
 pub use block::{BlockOperation, Modes, Results};
 pub use connection::Connection;
 pub(crate) use connection::Ender;
 pub use copy_in::CopyIn;
 pub use copy_out::CopyOut;
 pub use interrupt::Cause;
+pub(crate) use notices::{Mailbox, Notification};
 pub use nvcaracal::{DeviceSpec, Tuning};
 pub use open::{Store, StoredRow};
 pub use options::{OpenError, StoreOptions};

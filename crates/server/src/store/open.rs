@@ -1,5 +1,6 @@
 //! Opening and closing.
 
+use super::backends::{Backends, Served};
 use super::cache::Cache;
 use super::claims::Claims;
 use super::connection::Connection;
@@ -18,6 +19,7 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::RwLock;
+use values::Timestamp;
 
 /// A store of SQL tables, which all connections share. Cheap to clone.
 #[derive(Clone)]
@@ -102,6 +104,10 @@ impl Store {
             is_closing: AtomicBool::new(false),
             checkpoints: tokio::sync::Mutex::default(),
             has_looked_for_left: AtomicBool::new(false),
+            locks: Arc::default(),
+            bus: Arc::default(),
+            served: Served::new(),
+            timer: Arc::default(),
             options,
             database,
             pool,
@@ -118,6 +124,17 @@ impl Store {
             self.shared.clear_left();
         }
         Connection::new(Arc::clone(&self.shared))
+    }
+
+    /// The clock of the store.
+    pub(crate) fn clock(&self) -> fn() -> Timestamp {
+        self.shared.options.clock
+    }
+
+    /// The sessions of the server that has this store.
+    pub(crate) fn serves(&self, backends: Arc<dyn Backends>) {
+        // A store has one server; a second one is another's client.
+        let _ = self.shared.served.set(backends);
     }
 
     /// The library's database, for its figures.

@@ -11,7 +11,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
-use values::{Datum, Result};
+use values::{Datum, Error, Result};
 
 /// The answer to a statement.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub struct Answer {
     pub rows: Vec<Vec<Datum>>,
     /// What the client is told although it is no error.
     pub notice: Option<String>,
+    /// What may be a mistake of the client.
+    pub warnings: Vec<Error>,
     /// The memory of the rows, which is given back when no part of them is left.
     pub memory: Option<Arc<Grant>>,
 }
@@ -30,7 +32,8 @@ impl Answer {
     /// An answer whose rows have `memory`.
     pub(super) fn of(answer: sql::run::Answer, memory: Option<Arc<Grant>>) -> Answer {
         let memory = memory.filter(|grant| grant.bytes() > 0);
-        Answer { tag: answer.tag.to_string(), rows: answer.rows, notice: None, memory }
+        let tag = answer.tag.to_string();
+        Answer { tag, rows: answer.rows, memory, ..Answer::default() }
     }
 }
 
@@ -64,7 +67,7 @@ enum State {
     /// Not a call yet.
     #[default]
     Waiting,
-    /// A call, which will be answered, and what reads its answer if it is not [`read`].
+    /// A call, which will be answered, and what reads its answer if it is not [`read_as`].
     Called(Ticket<Vec<u8>>, Option<Reader>),
     Answered(Result<Answer>),
     /// Its answer was read.
@@ -124,7 +127,7 @@ impl Slot {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(answer) => {
                     let answer = match reader.take() {
-                        None => read(answer),
+                        None => read_as(answer),
                         Some(reader) => reader(answer),
                     };
                     *state = State::Answered(answer);
@@ -160,7 +163,8 @@ impl Slot {
     }
 }
 
-pub(super) fn read(answer: nvcaracal::Result<Vec<u8>>) -> Result<Answer> {
+/// Reads the answer to a call of one statement.
+pub(super) fn read_as(answer: nvcaracal::Result<Vec<u8>>) -> Result<Answer> {
     let bytes = answer.map_err(|error| failure::of_call(&error))?;
     decode_answer(&bytes).map(Answer::from)
 }

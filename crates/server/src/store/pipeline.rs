@@ -1,24 +1,28 @@
 //! The pipeline of one connection: runs its statements in order. A statement that need not wait is
 //! submitted at once; the others wait in a queue that the threads of the pool process.
 
+use super::advisory::{LockEnd, SessionLocks};
 use super::block::{BlockOperation, BlockState, Operation, Stock};
-use super::call::{Call, MORE_NUMBERS, Run, ZoneForm};
+use super::call::{Call, Run, ZoneForm};
+use super::calls::{Numbers, TRIES_MAX, reader_of};
+use super::notices::Mailbox;
 use super::options::{COPY_STEPS_TIMES, STEPS_AT_ONCE};
-use super::pending::{Answer, Last, Promise, Watch, keep_rows};
+use super::pending::{Answer, Last, Promise, Watch, keep_rows, read_as};
 use super::pool::lock;
 use super::rows::{ReadRows, Reads, Steps};
+use super::services::{Means, QueryServices};
 use super::shared::Shared;
 use super::statement::{Planned, Statement, Way};
 use super::{failure, panics};
 use nvcaracal::{Part, Snapshot, Submitter, Ticket};
 use sql::catalog::Catalog;
-use sql::ir::{ObjectId, Value};
+use sql::ir::Value;
 use sql::run::{Context, Limits};
 use sql::system::Session;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
+use values::{Datum, Result, Timestamp, Zone};
 
 /// A submitted statement.
 pub(super) struct Work {
@@ -36,6 +40,8 @@ pub(super) enum Task {
     Block(Operation, Promise),
     /// Answered, with nothing, after all earlier entries.
     Fence(Promise),
+    /// Ends advisory locks, when all calls before it are answered.
+    Unlock(LockEnd),
 }
 
 impl Task {
@@ -68,21 +74,24 @@ pub(super) struct Pipeline {
     pub(super) block: Mutex<Option<BlockState>>,
     /// Numbers of sequences that earlier blocks have reserved and not used.
     pub(super) numbers: Mutex<Stock>,
+    pub(super) locks: Arc<SessionLocks>,
+    pub(super) mailbox: Arc<Mailbox>,
 }
 
 /// The largest call that this thread runs itself. A larger one would delay its other connections.
 const RUN_HERE_BYTES_MAX: usize = 4 << 10;
-/// How often a statement is submitted for more numbers of sequences.
-pub(super) const TRIES_MAX: u32 = 16;
 
 impl Pipeline {
     pub(super) fn new(shared: Arc<Shared>) -> Arc<Pipeline> {
         let submitter = shared.database.submitter();
+        let number = shared.pipelines.fetch_add(1, Ordering::Relaxed);
         Arc::new(Pipeline {
             serial: submitter.part(Part::Serial),
             parallel: submitter.part(Part::Parallel),
             state: Mutex::default(),
-            number: shared.pipelines.fetch_add(1, Ordering::Relaxed),
+            number,
+            locks: SessionLocks::new(&shared.locks, number),
+            mailbox: Mailbox::new(&shared.bus, number),
             is_waited_for: AtomicBool::new(false),
             last: shared.new_last(),
             block: Mutex::default(),
@@ -122,7 +131,11 @@ impl Pipeline {
             Task::Block(operation, promise) => self
                 .operate_now(operation, promise, is_alone)
                 .map(|(operation, promise)| Task::Block(operation, promise)),
-            fence @ Task::Fence(_) => Some(fence),
+            Task::Unlock(end) if self.last.outstanding().is_none() => {
+                self.locks.end(end);
+                None
+            }
+            later @ (Task::Fence(_) | Task::Unlock(_)) => Some(later),
         }
     }
 
@@ -159,6 +172,10 @@ impl Pipeline {
             return Some(work);
         }
         let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone(), Vec::new());
+        if planned.notifies {
+            let is_predicted = *is_predicted;
+            return self.notify_now(work, is_predicted, &bytes);
+        }
         match self.submit_call(*is_predicted, is_alone, &bytes) {
             Ok(ticket) => self.last.set(work.promise.call(ticket)),
             Err(error) if error.is_queue_full() => return Some(work),
@@ -195,7 +212,7 @@ impl Pipeline {
         work: &Work,
         planned: &Planned,
         is_predicted: bool,
-        numbers: BTreeMap<ObjectId, u32>,
+        numbers: Numbers,
         passed: Vec<Vec<u8>>,
     ) -> Vec<u8> {
         let limits = &self.shared.options;
@@ -233,6 +250,10 @@ impl Pipeline {
             Task::Fence(promise) => {
                 self.all_answered().await;
                 promise.answer(Ok(Answer::default()));
+            }
+            Task::Unlock(end) => {
+                self.all_answered().await;
+                self.locks.end(end);
             }
         }
     }
@@ -308,8 +329,14 @@ impl Pipeline {
         }
         match &planned.way {
             Way::Call { is_predicted, numbers } => {
-                match self.call(&work, planned, *is_predicted, numbers.clone()).await {
-                    Ok(ticket) => self.last.set(work.promise.call(ticket)),
+                let bytes = self.passing(&work, planned, *is_predicted, numbers.clone());
+                match bytes {
+                    Ok(bytes) => {
+                        let submitter = self.submitter(*is_predicted);
+                        let submitted = submitter.submit_raw_async(shared.procedure, &bytes);
+                        let read = reader_of(statement);
+                        self.called(submitted, planned.notifies, work.promise, read).await;
+                    }
                     Err(error) => work.promise.answer(Err(error)),
                 }
             }
@@ -360,14 +387,39 @@ impl Pipeline {
         if !shared.is_of_now(statement) {
             return Ok(None);
         }
-        let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
-        let mut rows = ReadRows::new(&shared.spaces, Reads::of(snapshot.as_ref()), steps);
+        let services = self.services();
         let memory = shared.memory.grant();
+        let system = planned.system(&work.session, Some(Arc::clone(&services)));
         let grant = Some(Arc::clone(&memory));
-        let context = Context { grant, ..self.context(work, Some(planned)) };
-        let result = sql::run::run(&planned.plan, &context, &mut rows);
-        keep_rows(&memory, &result);
-        result.map(|answer| Some(Answer::of(answer, Some(memory))))
+        let context = Context { grant, system, ..self.context(work, Some(planned)) };
+        let result = loop {
+            let result = {
+                let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
+                let reads = Reads::of(snapshot.as_ref());
+                let mut rows = ReadRows::new(&shared.spaces, reads, steps);
+                sql::run::run(&planned.plan, &context, &mut rows)
+            };
+            keep_rows(&memory, &result);
+            if !services.wants() {
+                break result;
+            }
+            services.wait(watch).await?;
+        };
+        drop(snapshot);
+        services.sleep(watch).await?;
+        result.map(|answer| Some(services.warned(Answer::of(answer, Some(memory)))))
+    }
+
+    /// What the server does for one query.
+    pub(super) fn services(&self) -> Arc<QueryServices> {
+        let shared = &self.shared;
+        let means = Means {
+            table: Arc::clone(&shared.locks),
+            timer: Arc::clone(&shared.timer),
+            clock: shared.options.clock,
+            backends: shared.served.get().cloned(),
+        };
+        QueryServices::new(means, &self.locks, &self.mailbox)
     }
 
     /// Takes a snapshot with all calls of this connection so far.
@@ -431,62 +483,49 @@ impl Pipeline {
             now: work.now,
             zone: work.zone.clone(),
             limits: Limits { memory_bytes_max, ..Limits::default() },
-            system: planned.and_then(|planned| planned.system(&work.session)),
+            system: planned.and_then(|planned| planned.system(&work.session, None)),
             grant: None,
         }
     }
 
-    async fn call(
+    /// The bytes of a call that passes by the rows which blocks have claimed now.
+    fn passing(
         &self,
         work: &Work,
         planned: &Planned,
         is_predicted: bool,
-        numbers: BTreeMap<ObjectId, u32>,
-    ) -> Result<Ticket<Vec<u8>>> {
+        numbers: Numbers,
+    ) -> Result<Vec<u8>> {
         let passed = self.shared.claims.passed(&planned.claims)?;
-        let bytes = self.bytes(work, planned, is_predicted, numbers, passed);
-        let submitter = self.submitter(is_predicted);
-        let called = submitter.submit_raw_async(self.shared.procedure, &bytes).await;
-        called.map_err(|error| failure::of_call(&error))
+        Ok(self.bytes(work, planned, is_predicted, numbers, passed))
     }
 
     /// Submits a statement until it has as many numbers of sequences as it takes.
     async fn counted(&self, work: &Work, planned: &Planned) -> Result<Answer> {
-        let mut numbers = match work.parameters.first() {
+        let numbers = match work.parameters.first() {
             Some(Datum::Bytea(rows)) if planned.plan.is_copy() => {
                 planned.plan.numbers_of_copy(sql::copy::count(rows))
             }
-            _ => BTreeMap::new(),
+            _ => Numbers::new(),
         };
-        for tried in 0..TRIES_MAX {
-            let called = self.call(work, planned, false, numbers.clone()).await;
-            let answer = called?.await;
-            let wanted = match &answer {
-                Err(error) => error.abort().filter(|abort| abort.code == MORE_NUMBERS),
-                Ok(_) => None,
-            };
-            let Some(abort) = wanted else {
-                return super::pending::read(answer);
-            };
-            let wanted: BTreeMap<ObjectId, u32> = postcard::from_bytes(&abort.payload)
-                .map_err(|_| Error::corrupted("answer of a call is damaged"))?;
-            // Concurrent inserts raise the count: later tries reserve some more.
-            let with_more =
-                |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
-            numbers = wanted.into_iter().map(with_more).collect();
-        }
-        Err(Error::new(
-            SqlState::SERIALIZATION_FAILURE,
-            "could not count the numbers that the statement takes, as its rows change",
-        ))
+        let bytes = |numbers| self.passing(work, planned, false, numbers);
+        let called = self.counted_call(bytes, numbers, planned.notifies, TRIES_MAX);
+        read_as(called.await?)
     }
 }
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
-        if let Some(slot) = self.last.outstanding() {
-            self.shared.keep_outstanding(slot);
+        let Some(slot) = self.last.outstanding() else { return };
+        if self.locks.are_used() {
+            // Who has its locks next sees what its last call has written.
+            let (locks, slot) = (Arc::clone(&self.locks), Arc::clone(&slot));
+            self.shared.pool.spawn(async move {
+                slot.answered().await;
+                drop(locks);
+            });
         }
+        self.shared.keep_outstanding(slot);
     }
 }
 

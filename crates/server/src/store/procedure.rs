@@ -1,6 +1,7 @@
 //! The one procedure of which all statements are calls.
 
 use super::call::{Call, DefinedRow, MORE_NUMBERS, REFUSED, Run, encode_answer, encode_error};
+use super::notices::form::Noticed;
 use super::pool::lock;
 use super::rows::{CallRows, DeclaredRows, Numbers, Steps, allocate};
 use super::spaces::Spaces;
@@ -86,10 +87,16 @@ impl Statements {
         tx: &mut Transaction<'_, '_>,
     ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(run.steps_max), Numbers::new(&run.numbers));
-        let mut rows = CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped: None };
+        let (stopped, notices) = Default::default();
+        let mut rows =
+            CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped, notices };
         let answer = self.plan(run.plan).and_then(|plan| {
             let answer = sql::run::run(&plan, &run.context()?, &mut rows)?;
             let answer = encode_answer(answer);
+            let answer = match plan.notifies() {
+                true => Noticed::encode(rows.tx.serial_id(), rows.notices.take(), answer),
+                false => answer,
+            };
             if answer.len() > ANSWER_BYTES_MAX {
                 let message = format!("answer has more than {ANSWER_BYTES_MAX} bytes");
                 let hint = "Change fewer rows at a time, or return fewer columns.";

@@ -1,5 +1,6 @@
 //! The library's rows as plans see them: in a call, and at a snapshot.
 
+use super::notices::form::Notices;
 use super::pending::Watch;
 use super::pool::Pool;
 use super::slices::Slices;
@@ -145,6 +146,8 @@ pub(super) struct CallRows<'r, 'a, 'e> {
     pub(super) passed: &'r [Vec<u8>],
     /// Why the library ended the run: to be passed on.
     pub(super) stopped: Option<Stop>,
+    /// What the call tells listeners.
+    pub(super) notices: Notices,
 }
 
 impl CallRows<'_, '_, '_> {
@@ -214,6 +217,10 @@ impl Rows for CallRows<'_, '_, '_> {
         Ok(is_among(self.passed, key))
     }
 
+    fn notify(&mut self, channel: &str, payload: &str) -> Result<()> {
+        self.notices.add(channel, payload)
+    }
+
     fn steps(&mut self, count: u64) -> Result<()> {
         self.steps.count(count)
     }
@@ -262,6 +269,11 @@ impl Rows for DeclaredRows<'_, '_, '_> {
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
         Ok(self.numbers.next(sequence).map_or(0, |place| self.set.sequence_number(place)))
+    }
+
+    /// Only the run tells anybody.
+    fn notify(&mut self, _: &str, _: &str) -> Result<()> {
+        Ok(())
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {

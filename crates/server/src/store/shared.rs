@@ -1,13 +1,17 @@
 //! What all connections share.
 
+use super::advisory::LockTable;
+use super::backends::Served;
 use super::cache::Cache;
 use super::claims::Claims;
 use super::held::Held;
+use super::notices::Bus;
 use super::options::StoreOptions;
 use super::pending::{Last, Slot, Watch};
 use super::pool::{Pool, lock};
 use super::spaces::Spaces;
 use super::statement::{Parsed, Source, Statement};
+use super::timer::Timer;
 use nvcaracal::raw::ProcedureNumber;
 use nvcaracal::{Database, Snapshot};
 use sql::MemoryPool;
@@ -74,6 +78,11 @@ pub(super) struct Shared {
     pub(super) checkpoints: tokio::sync::Mutex<()>,
     /// Whether what the last process has left is being deleted, or was.
     pub(super) has_looked_for_left: AtomicBool,
+    /// The advisory locks of all sessions.
+    pub(super) locks: Arc<LockTable>,
+    pub(super) timer: Arc<Timer>,
+    pub(super) bus: Arc<Bus>,
+    pub(super) served: Served,
 }
 
 impl Shared {
@@ -245,6 +254,7 @@ impl Shared {
     pub(super) fn end(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
         self.pool.end();
+        self.timer.end();
     }
 }
 

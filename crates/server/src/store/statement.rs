@@ -1,16 +1,21 @@
 //! Statements as clients have them: parsed, and planned.
 
+use super::pending::Answer;
 use super::pool::Pool;
+use super::services::QueryServices;
 use sql::Grant;
 use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
 use sql::ir::{Claim, Insert, InsertRows, ObjectId, Plan, Relation, Wait};
 use sql::parse::Control;
 use sql::run::{Tag, is_lookup, is_predicted};
-use sql::system::{Session, SessionValues, System};
+use sql::system::{Services, Session, SessionValues, System};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type, Zone};
+
+/// The tag of NOTIFY.
+const NOTIFY: &str = "NOTIFY";
 
 /// What the statements of a text share.
 pub(super) struct Source {
@@ -170,6 +175,8 @@ pub struct Statement {
     pub copy: Option<Copy>,
     /// The command, if it locks rows in PostgreSQL.
     locking: Option<&'static str>,
+    /// Whether it is NOTIFY, whose row no client sees.
+    is_notify: bool,
     pub(super) parsed: Parsed,
     pub(super) zone: Zone,
     /// The version of the catalog that it was planned with.
@@ -194,6 +201,19 @@ pub(super) struct Planned {
     pub(super) needs_seed: bool,
     /// The claims of rows that it makes.
     pub(super) claims: Vec<Claim>,
+    pub(super) effects: Effects,
+    /// Whether it notifies listeners.
+    pub(super) notifies: bool,
+}
+
+/// What a plan does beside reading and writing rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effects {
+    Nothing,
+    /// It takes locks or sleeps.
+    Some,
+    /// The same, and it asks for nothing else that no call knows.
+    Only,
 }
 
 /// About how much memory a plan takes with its `encoded` form.
@@ -225,7 +245,18 @@ impl Planned {
     pub(super) fn new(plan: Plan, catalog: &Arc<Catalog>) -> Planned {
         let catalog = plan.needs_system().then(|| Arc::clone(catalog));
         let (bytes, numbers) = (sql::ir::encode(&plan), plan.numbers());
-        let way = if numbers.is_empty() && is_lookup(&plan) {
+        let effects = match (plan.has_effects(), plan.has_only_effects()) {
+            (false, _) => Effects::Nothing,
+            (true, false) => Effects::Some,
+            (true, true) => Effects::Only,
+        };
+        let notifies = plan.notifies();
+        let way = if effects != Effects::Nothing {
+            assert!(plan.is_query() && numbers.is_empty(), "no call has effects");
+            Way::Query
+        } else if notifies && numbers.is_empty() {
+            Way::Call { is_predicted: is_predicted(&plan), numbers }
+        } else if numbers.is_empty() && is_lookup(&plan) {
             Way::Lookup
         } else if numbers.is_empty() && plan.is_query() {
             Way::Query
@@ -237,7 +268,7 @@ impl Planned {
         let needs_seed = plan.needs_seed();
         let writes = plan.writes();
         let claims = plan.claims();
-        Planned { plan, bytes, way, writes, catalog, needs_seed, claims }
+        Planned { plan, bytes, way, writes, catalog, needs_seed, claims, effects, notifies }
     }
 
     /// The plan of a part of a COPY, whose rows go under the ids of `relation`.
@@ -262,9 +293,14 @@ impl Planned {
     }
 
     /// What it reads beside rows.
-    pub(super) fn system(&self, session: &Arc<Session>) -> Option<Arc<System>> {
+    pub(super) fn system(
+        &self,
+        session: &Arc<Session>,
+        services: Option<Arc<QueryServices>>,
+    ) -> Option<Arc<System>> {
         let catalog = Arc::clone(self.catalog.as_ref()?);
-        Some(Arc::new(System { catalog, session: Arc::clone(session) }))
+        let services = services.map(|services| services as Arc<dyn Services>);
+        Some(Arc::new(System { catalog, session: Arc::clone(session), services }))
     }
 }
 
@@ -309,6 +345,7 @@ impl Statement {
             columns: Vec::new(),
             copy: None,
             locking: None,
+            is_notify: parsed.tree().is_notify(),
             parsed,
             zone,
             version,
@@ -328,7 +365,9 @@ impl Statement {
         } else {
             let prepared = sql::prepare(catalog, statement.parsed.tree(), &options)?;
             statement.parameters = prepared.parameters;
-            statement.columns = prepared.columns;
+            if !statement.is_notify {
+                statement.columns = prepared.columns;
+            }
             statement.copy = prepared.copy;
             statement.locking = prepared.locking;
             let planned = statement.planned.insert(Planned::new(prepared.plan, catalog));
@@ -384,6 +423,17 @@ impl Statement {
         self.planned.as_ref().is_some_and(|planned| planned.catalog.is_some())
     }
 
+    /// Whether it takes locks or sleeps.
+    pub(super) fn has_effects(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.effects != Effects::Nothing)
+    }
+
+    /// Whether its answer is of a version of the catalog.
+    pub(super) fn shows_catalog(&self) -> bool {
+        self.needs_system()
+            && self.planned.as_ref().is_some_and(|planned| planned.effects != Effects::Only)
+    }
+
     /// Whether it only reads.
     #[must_use]
     pub fn is_read(&self) -> bool {
@@ -401,13 +451,25 @@ impl Statement {
     #[must_use]
     pub fn has_rows(&self) -> bool {
         let is_query = self.planned.as_ref().is_some_and(|planned| planned.plan.is_query());
+        let is_query = is_query && !self.is_notify;
         !self.columns.is_empty() || is_query && self.copy.is_none()
     }
 
     /// The tag of an answer without rows. Of definitions only queries that set a sequence have any.
     pub(crate) fn tag_of_none(&self) -> String {
+        if self.is_notify {
+            return NOTIFY.to_owned();
+        }
         let tag = self.planned.as_ref().map(|planned| Tag::of_none(&planned.plan));
         tag.unwrap_or(Tag::Select(0)).to_string()
+    }
+
+    /// What its client is told of an answer.
+    pub(super) fn said(&self, answer: Answer) -> Answer {
+        match self.is_notify {
+            true => Answer { tag: NOTIFY.to_owned(), ..Answer::default() },
+            false => answer,
+        }
     }
 
     /// Whether it has random values.

@@ -197,6 +197,26 @@ class Psycopg(unittest.TestCase):
             canceller.join()
         self.assertEqual(self.count(), 1000)
 
+    def test_notifications(self):
+        with connect(autocommit=True) as own, connect(autocommit=True) as other:
+            own.execute("LISTEN a")
+            with other.transaction():
+                for number in range(3):
+                    other.execute("SELECT pg_notify(%s, %s)", ["a", str(number)])
+            told = own.notifies(timeout=30, stop_after=3)
+            self.assertEqual([(one.channel, one.payload) for one in told], [("a", "0"), ("a", "1"), ("a", "2")])
+            own.execute("UNLISTEN *")
+            own.execute("NOTIFY a")
+            self.assertEqual(list(own.notifies(timeout=0.01)), [])
+
+    def test_advisory_locks(self):
+        with connect(autocommit=True) as own, connect(autocommit=True) as other:
+            asked = "SELECT pg_try_advisory_lock(%s)"
+            self.assertEqual(own.execute("SELECT pg_advisory_lock(%s)", [7]).fetchone(), ("",))
+            self.assertEqual(other.execute(asked, [7]).fetchone(), (False,))
+            own.execute("SELECT pg_advisory_unlock(%s)", [7])
+            self.assertEqual(other.execute(asked, [7]).fetchone(), (True,))
+
     def test_the_connection_knows_the_server(self):
         info = self.connection.info
         self.assertEqual(info.server_version // 10000, 15)

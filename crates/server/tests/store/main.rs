@@ -19,6 +19,7 @@ mod indexes;
 mod large_definitions;
 mod limits;
 mod memory;
+mod notices;
 mod order;
 mod random_values;
 mod scripts;

@@ -1,6 +1,8 @@
 //! The server as clients see it, in memory: over TCP, with a driver and by single bytes.
 
+mod advisory;
 mod availability;
+mod backends;
 mod beside;
 mod blocks;
 mod cancel;
@@ -14,6 +16,7 @@ mod early_errors;
 mod hostile;
 mod levels;
 mod modes;
+mod notify;
 mod passwords;
 mod pgbench;
 mod portals;

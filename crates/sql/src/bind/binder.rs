@@ -195,7 +195,7 @@ pub(crate) fn name_of(ident: &Ident) -> String {
     name
 }
 
-/// The name of a table, index or sequence; all are in schema `public`.
+/// The name of a table, index or sequence; all are in schema `public` of the one database.
 pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     let part = |part: &ObjectNamePart| match part {
         ObjectNamePart::Identifier(ident) => Ok(name_of(ident)),

@@ -134,6 +134,7 @@ impl Binder<'_> {
     pub(super) fn is_movable(&self, code: &[Op]) -> bool {
         !code.iter().any(|op| match op {
             Op::Next(_) | Op::Random(_) | Op::Unclaimed(_) | Op::Claim(_) => true,
+            op if op.has_effect() => true,
             Op::Query(_, number) => self.queries[usize::from(*number)].is_correlated,
             _ => false,
         })

@@ -53,6 +53,12 @@ impl Binder<'_> {
                 {
                     self.column(Some(table), column)
                 }
+                [database, schema, table, column]
+                    if (&name_of(database)[..], &name_of(schema)[..])
+                        == (crate::system::NAME, "public") =>
+                {
+                    self.column(Some(table), column)
+                }
                 _ => Err(unsupported(expr)),
             },
             Expr::BinaryOp { left, op, right } => self.binary(left, op, right),

@@ -13,6 +13,7 @@ mod copies;
 mod copy;
 mod described;
 mod door;
+mod effects;
 mod ends;
 mod enums;
 mod expression;

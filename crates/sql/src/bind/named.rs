@@ -52,26 +52,9 @@ fn function_named(name: &str, count: usize) -> Option<Described<Function>> {
 
 /// Functions of PostgreSQL that are not here, each with what to do instead.
 const REFUSED: &[(&[&str], &str)] = &[
-    (
-        &[
-            "pg_advisory_lock",
-            "pg_advisory_lock_shared",
-            "pg_advisory_unlock",
-            "pg_advisory_unlock_all",
-            "pg_advisory_unlock_shared",
-            "pg_advisory_xact_lock",
-            "pg_advisory_xact_lock_shared",
-            "pg_try_advisory_lock",
-            "pg_try_advisory_lock_shared",
-            "pg_try_advisory_xact_lock",
-            "pg_try_advisory_xact_lock_shared",
-        ],
-        "Lock a row by FOR UPDATE, or a table by LOCK TABLE, in a block.",
-    ),
     (&["hashtext", "hashtextextended"], "Compute a hash in the application."),
-    (&["pg_notify", "pg_listening_channels"], "There is no LISTEN and NOTIFY."),
     (&["currval", "lastval"], "Use RETURNING."),
-    (&["pg_sleep", "pg_sleep_for", "pg_sleep_until", "timeofday"], "Let the client wait."),
+    (&["timeofday"], "Use now()::text."),
     (&["setseed"], "Compute it in the application."),
     (
         &["digest", "hmac", "crypt", "gen_salt", "gen_random_bytes"],

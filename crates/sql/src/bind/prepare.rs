@@ -165,7 +165,22 @@ impl Binder<'_> {
             let message = format!("queries are nested deeper than {QUERY_DEPTH_MAX} levels");
             return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
         }
-        if plan.needs_system() && !(plan.is_query() && plan.numbers().is_empty()) {
+        let is_logged = !plan.is_query() || !plan.numbers().is_empty() || plan.notifies();
+        if is_logged && plan.has_effects() {
+            return Err(Error::unsupported(
+                "advisory locks and pg_sleep are not there for statements that write, notify or \
+                 take numbers of sequences",
+                "Such a statement is logged, and comes to the same when it is repeated after a \
+                 crash. Call them in a query of its own before it, in the same block.",
+            ));
+        }
+        if plan.has_effects() && !plan.claims().is_empty() {
+            return Err(Error::unsupported(
+                "advisory locks and pg_sleep are not there for queries that lock rows",
+                "Call them in a query of its own, in the same block.",
+            ));
+        }
+        if is_logged && plan.needs_system() {
             return Err(Error::unsupported(
                 "the system catalog, the session and regular expressions are not there for \
                  statements that write or take numbers of sequences",

@@ -46,6 +46,7 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
         "regexp_matches" => RowsFunction::RegexMatches,
         "regexp_split_to_table" => RowsFunction::RegexParts,
         "string_to_table" => RowsFunction::TextParts,
+        "pg_listening_channels" => RowsFunction::ListeningChannels,
         _ => return None,
     };
     Some((own, function))
@@ -308,8 +309,7 @@ impl Binder<'_> {
             }
             (RowsFunction::Series, None) if count == 3 && is_of_times(&types) => {
                 let zoned = |ty: &Option<Type>| matches!(ty, Some(Type::Timestamptz | Type::Date));
-                let is_zoned = types.iter().any(zoned);
-                let own = if is_zoned { Type::Timestamptz } else { Type::Timestamp };
+                let own = if types.iter().any(zoned) { Type::Timestamptz } else { Type::Timestamp };
                 (vec![Some(own), Some(own), Some(Type::Interval)], own)
             }
             (
@@ -341,6 +341,7 @@ impl Binder<'_> {
             (RowsFunction::Nothing, _) if count == 1 && name == "pg_options_to_table" => {
                 (vec![Type::Text.array()], Type::Text)
             }
+            (RowsFunction::ListeningChannels, _) if count == 0 => (Vec::new(), Type::Text),
             (RowsFunction::Nothing, _) if count == 1 => {
                 (vec![Some(Type::Regclass)], Type::Regclass)
             }

@@ -127,7 +127,11 @@ pub(super) fn has_column(code: &[Op]) -> bool {
 /// Whether a program is the same for the same row of its own query, wherever it is.
 pub(super) fn is_of_row(code: &[Op]) -> bool {
     code.iter().all(|op| {
-        !matches!(op, Op::Next(_) | Op::Random(_) | Op::Query(..) | Op::Outer(..) | Op::System(..))
+        let is_other = matches!(
+            op,
+            Op::Next(_) | Op::Random(_) | Op::Query(..) | Op::Outer(..) | Op::System(..)
+        );
+        !is_other && !op.has_effect()
     })
 }
 

@@ -8,6 +8,9 @@ use super::order::direction;
 use crate::ir::{AggregateKind, Direction, Statistic};
 use values::{Error, Result, SqlState, Type};
 
+/// What rows are ordered by.
+type Ordering = Vec<(Bound, Direction)>;
+
 /// The aggregate of numbers with this name.
 pub(super) fn statistic_named(name: &str) -> Option<AggregateKind> {
     use Statistic as S;
@@ -127,7 +130,7 @@ impl Binder<'_> {
         kind: &AggregateKind,
         name: &str,
         written: &Written<'_>,
-    ) -> Result<(Vec<Bound>, Vec<(Bound, Direction)>)> {
+    ) -> Result<(Vec<Bound>, Ordering)> {
         let [by] = written.within else {
             let message = format!("function {name} has another count of columns in WITHIN GROUP");
             return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));

@@ -3,6 +3,7 @@
 use super::binder::Binder;
 use super::coerce::{Bound, Form, of_type};
 use super::described::{Described, described};
+use super::effects::effect_named;
 use super::expression::{call as pure_call, no_operator};
 use super::kinds::{Willing, chosen};
 use crate::ir::{ArrayFunction, Function, Kind, Op, SystemFunction, Value};
@@ -148,6 +149,9 @@ impl Binder<'_> {
         if let Some((value, ty)) = constant(name, all.len()) {
             return Ok(Some(Bound::constant(value, ty)));
         }
+        if (name, all.len()) == ("pg_notify", 2) {
+            return self.notify(all).map(Some);
+        }
         let found = self.described_function(name, all)?;
         let is_of_system = |bound: &Bound| bound.code.iter().any(|op| matches!(op, Op::System(..)));
         if let (Some(true), Some(place)) = (found.as_ref().map(is_of_system), self.no_queries) {
@@ -171,7 +175,8 @@ impl Binder<'_> {
     }
 
     fn described_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
-        if let Some(found) = function_named(name, all.len()) {
+        let found = function_named(name, all.len()).or_else(|| effect_named(name, all.len()));
+        if let Some(found) = found {
             let Described { function, arguments, result } = found;
             let all = self.coerced(all, arguments)?;
             if let Some(value) = self.of_session(function, &all)? {

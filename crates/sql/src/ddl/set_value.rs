@@ -25,6 +25,10 @@ pub(super) fn described(
 
 fn prepare_query(catalog: &Catalog, query: &Statement, options: &Options) -> Result<Prepared> {
     let prepared = prepare(catalog, query, options)?;
+    if prepared.plan.has_effects() || prepared.plan.notifies() {
+        let message = "advisory locks, pg_sleep and pg_notify in an argument of setval";
+        return Err(Error::unsupported(message, "Call them in a query of its own."));
+    }
     if !prepared.plan.numbers().is_empty() {
         return Err(Error::unsupported(
             "an argument of setval that takes a number of a sequence",
@@ -46,7 +50,7 @@ pub(super) fn set(
     let prepared = prepare_query(catalog, &query, &options)?;
     let system = prepared.plan.needs_system().then(|| {
         let (catalog, session) = (Arc::new(catalog.clone()), Arc::default());
-        Arc::new(System { catalog, session })
+        Arc::new(System { catalog, session, services: None })
     });
     let context = Context { system, ..context.clone() };
     let pass = Pass::new("setval", &[], &prepared.plan);

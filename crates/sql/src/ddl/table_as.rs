@@ -84,6 +84,9 @@ fn prepared(
     if prepared.plan.needs_seed() {
         return refused("a query with random values");
     }
+    if prepared.plan.has_effects() || prepared.plan.notifies() {
+        return refused("a query with advisory locks, pg_sleep or pg_notify");
+    }
     Ok(prepared)
 }
 
@@ -126,7 +129,7 @@ fn fill(
 ) -> Result<usize> {
     let system = prepared.plan.needs_system().then(|| {
         let (catalog, session) = (Arc::new(draft.catalog.clone()), Arc::default());
-        Arc::new(System { catalog, session })
+        Arc::new(System { catalog, session, services: None })
     });
     let context = Context { system, ..draft.context.clone() };
     let id = draft.table.columns[usize::from(hidden)].sequence.expect("the key is numbered");

@@ -219,6 +219,8 @@ pub enum Function {
     Time(TimeFunction),
     Pattern(PatternFunction),
     Array(ArrayFunction),
+    /// `pg_notify`: tells listeners of a channel when the transaction has committed.
+    Notify,
 }
 
 /// A random value, another one for each row.
@@ -243,8 +245,10 @@ impl Expression {
 
     /// Whether it needs no row of its own query: only constants, parameters and outer rows.
     pub fn is_fixed(&self) -> bool {
-        let is_of_row =
-            |op: &Op| matches!(op, Op::Column(_) | Op::Next(_) | Op::Query(..) | Op::Random(_));
+        let is_of_row = |op: &Op| {
+            let has_own = matches!(op, Op::Column(_) | Op::Next(_) | Op::Query(..) | Op::Random(_));
+            has_own || op.has_effect()
+        };
         !self.code.iter().any(is_of_row) && self.claims().next().is_none()
     }
 
@@ -291,6 +295,11 @@ impl Expression {
         })
     }
 
+    /// Whether it notifies listeners.
+    pub fn notifies(&self) -> bool {
+        self.code.iter().any(|op| matches!(op, Op::Call(Function::Notify, _)))
+    }
+
     /// Whether it reads the system catalog or the session, or is a regular expression.
     pub fn needs_system(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::System(..)))
@@ -298,6 +307,15 @@ impl Expression {
 }
 
 impl Op {
+    /// Whether it does something beside computing: each row that it is computed for counts.
+    pub(crate) fn has_effect(&self) -> bool {
+        match self {
+            Op::Call(Function::Notify, _) => true,
+            Op::System(function, _) => function.has_effect(),
+            _ => false,
+        }
+    }
+
     /// How many values it needs, and how many are there in their place afterwards.
     pub(crate) fn takes_and_gives(&self) -> (usize, usize) {
         match self {

@@ -10,6 +10,7 @@ mod change;
 mod claim;
 mod codec;
 mod composed;
+mod effect;
 mod expression;
 mod foreign;
 mod functions;
@@ -34,6 +35,7 @@ pub(crate) use codec::{from_bytes, to_bytes};
 pub use composed::{
     Change, Composed, Input, Main, QUERY_DEPTH_MAX, Query, Recursive, SetOperator, SetStep,
 };
+pub use effect::{AdvisoryAction, AdvisoryMode, SleepForm};
 pub use expression::{Expression, Function, Op, Random, Use};
 pub use foreign::{ForeignKey, Referential};
 pub use functions::{

@@ -9,6 +9,7 @@ use super::guarded::Guarded;
 use super::number::ObjectId;
 use super::query::Select;
 use super::relation::Relation;
+use super::system::{RowsCall, RowsFunction, SystemFunction};
 use super::writing::{Part, Writing};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,12 +181,7 @@ impl Plan {
 
     /// Whether it reads the system catalog or the session, which calls do not know.
     pub fn needs_system(&self) -> bool {
-        let queries = match self {
-            Plan::Composed(plan) => &plan.queries[..],
-            Plan::Writing(plan) => &plan.queries,
-            _ => &[],
-        };
-        let mut needs = queries.iter().any(|query| matches!(query.input, Input::System(_)));
+        let mut needs = self.has_system_rows();
         self.each_expression(&mut |expression| needs |= expression.needs_system());
         needs
     }
@@ -208,6 +204,50 @@ impl Plan {
         let mut needs = false;
         self.each_expression(&mut |expression| needs |= expression.needs_seed());
         needs
+    }
+
+    /// Whether it notifies listeners, which only calls do.
+    pub fn notifies(&self) -> bool {
+        let mut notifies = false;
+        self.each_expression(&mut |expression| notifies |= expression.notifies());
+        notifies
+    }
+
+    /// Whether it does something beside reading and writing rows, which only queries do.
+    pub fn has_effects(&self) -> bool {
+        self.any_system_function(SystemFunction::has_effect)
+    }
+
+    /// Whether all that it asks the server for is to do something, so that its answer depends
+    /// neither on the system catalog nor on the session's settings.
+    pub fn has_only_effects(&self) -> bool {
+        !self.has_system_rows() && !self.any_system_function(|function| !function.has_effect())
+    }
+
+    fn any_system_function(&self, is_meant: impl Fn(SystemFunction) -> bool) -> bool {
+        let mut any = false;
+        self.each_expression(&mut |expression| {
+            any |= expression
+                .code
+                .iter()
+                .any(|op| matches!(op, Op::System(function, _) if is_meant(*function)));
+        });
+        any
+    }
+
+    /// Whether it reads the system catalog or the session as rows.
+    fn has_system_rows(&self) -> bool {
+        let queries = match self {
+            Plan::Composed(plan) => &plan.queries[..],
+            Plan::Writing(plan) => &plan.queries,
+            _ => &[],
+        };
+        let is_of_system = |call: &RowsCall| call.function == RowsFunction::ListeningChannels;
+        queries.iter().any(|query| match &query.input {
+            Input::System(_) => true,
+            Input::Functions(calls, _) => calls.iter().any(is_of_system),
+            _ => false,
+        })
     }
 
     /// Whether it reads rows of a table.

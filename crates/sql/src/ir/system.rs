@@ -1,6 +1,7 @@
 //! What queries may ask of the system catalog and the session. No statement that writes has any of
 //! it: a replay knows neither.
 
+use super::effect::{AdvisoryAction, SleepForm};
 use super::expression::Expression;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,22 @@ pub enum SystemFunction {
     SharedDescription,
     /// `pg_get_expr` with whether brackets are only where they are needed.
     ExpressionText,
+    /// `pg_advisory_lock` and its kin.
+    Advisory(AdvisoryAction),
+    /// `pg_sleep` and its kin.
+    Sleep(SleepForm),
+    /// `pg_cancel_backend`
+    CancelBackend,
+    /// `pg_terminate_backend`
+    TerminateBackend,
+}
+
+impl SystemFunction {
+    /// Whether it does something beside computing: each row that it is computed for counts.
+    pub fn has_effect(self) -> bool {
+        use SystemFunction::{Advisory, CancelBackend, Sleep, TerminateBackend};
+        matches!(self, Advisory(_) | Sleep(_) | CancelBackend | TerminateBackend)
+    }
 }
 
 /// A function whose results are rows.
@@ -67,6 +84,8 @@ pub enum RowsFunction {
     TextParts,
     /// The value itself: one row.
     Value,
+    /// `pg_listening_channels`; only in queries.
+    ListeningChannels,
 }
 
 /// A call of such a function.

@@ -7,9 +7,13 @@ use super::statement::Statement;
 use crate::bind::{interval_of, kind_of_interval, name_of};
 use sqlparser::ast::{
     CloseCursor, ContextModifier, DataType, DiscardObject, Expr, ObjectName, Reset, Set,
-    Statement as Tree, UnaryOperator, Value,
+    SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Tree,
+    UnaryOperator, Value,
 };
 use values::Interval;
+
+/// The setting of SET SESSION AUTHORIZATION.
+const AUTHORIZATION: &str = "session_authorization";
 
 /// What a statement says about the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,10 @@ pub enum Control {
     Close(Option<String>),
     /// LOCK TABLE
     Lock(LockTable),
+    /// LISTEN to a channel
+    Listen(String),
+    /// UNLISTEN of a channel, or of all
+    Unlisten(Option<String>),
 }
 
 impl Control {
@@ -96,16 +104,22 @@ impl Statement {
                 assignment(setting_name(variable), values, is_local)?
             }
             Tree::Set(Set::SetTimeZone { local, value }) => time_zone(value, *local)?,
+            Tree::Set(Set::SetRole { context_modifier, role_name }) => {
+                let is_local = *context_modifier == Some(ContextModifier::Local);
+                let role = role_name.as_ref().map_or_else(|| "none".to_owned(), name_of);
+                set("role", role, is_local)
+            }
+            Tree::Set(Set::SetSessionAuthorization(asked)) => authorization(asked),
             Tree::Reset(reset) => match &reset.reset {
                 Reset::ALL => Control::Reset(None),
                 Reset::ConfigurationParameter(name) => Control::Reset(Some(setting_name(name))),
-                Reset::SessionAuthorization => return None,
+                Reset::SessionAuthorization => Control::Reset(Some(AUTHORIZATION.to_owned())),
             },
             Tree::ShowVariable { variable } => {
                 let words: Vec<String> = variable.iter().map(name_of).collect();
                 Control::Show(match words.join(" ").as_str() {
                     "time zone" => "timezone".to_owned(),
-                    "session authorization" => "session_authorization".to_owned(),
+                    "session authorization" => AUTHORIZATION.to_owned(),
                     "transaction isolation level" => "transaction_isolation".to_owned(),
                     name => name.replace(' ', "."),
                 })
@@ -183,6 +197,24 @@ impl Statement {
         let is_of_types = self.type_move.is_some() || self.comment.is_some();
         let is_of_views = self.view_change.is_some();
         self.sequence.is_some() || self.table_as.is_some() || is_of_types || is_of_views
+    }
+}
+
+fn set(name: &str, value: String, is_local: bool) -> Control {
+    match is_local {
+        true => Control::SetLocal(name.to_owned(), vec![value]),
+        false => Control::Set(name.to_owned(), vec![value]),
+    }
+}
+
+/// SET SESSION AUTHORIZATION
+fn authorization(asked: &SetSessionAuthorizationParam) -> Control {
+    let is_local = asked.scope == ContextModifier::Local;
+    match &asked.kind {
+        SetSessionAuthorizationParamKind::Default => {
+            Control::SetDefault { name: AUTHORIZATION.to_owned(), is_local }
+        }
+        SetSessionAuthorizationParamKind::User(user) => set(AUTHORIZATION, name_of(user), is_local),
     }
 }
 
@@ -319,6 +351,14 @@ mod tests {
         check("DISCARD ALL", Some(Control::DiscardAll));
         check("DISCARD PLANS", Some(Control::DiscardNothing("DISCARD PLANS")));
         check("SET NAMES 'utf8'", set("client_encoding", "utf8"));
+        check("SET ROLE nvcaracal", set("role", "nvcaracal"));
+        check("SET SESSION ROLE NONE", set("role", "none"));
+        check("RESET ROLE", Some(Control::Reset(Some("role".to_owned()))));
+        check("SET SESSION AUTHORIZATION \"A\"", set("session_authorization", "A"));
+        let name = "session_authorization".to_owned();
+        let default = Control::SetDefault { name: name.clone(), is_local: false };
+        check("SET SESSION AUTHORIZATION DEFAULT", Some(default));
+        check("RESET SESSION AUTHORIZATION", Some(Control::Reset(Some(name))));
         check("DEALLOCATE a", Some(Control::Deallocate(Some("a".to_owned()))));
         check("DEALLOCATE PREPARE ALL", Some(Control::Deallocate(None)));
         check(

@@ -3,6 +3,7 @@
 
 mod alter_type;
 mod alter_view;
+mod channel;
 mod comment;
 mod conflict;
 mod control;

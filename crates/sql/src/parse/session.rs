@@ -62,7 +62,8 @@ impl Statement {
             matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_))
         };
         let is_query = |query: &Query| !writes(&query.body) && !has_parts(query.with.as_ref());
-        matches!(&self.tree, Tree::Query(query) if is_query(query)) && !self.sets_value()
+        let is_of_rows = matches!(&self.tree, Tree::Query(query) if is_query(query));
+        is_of_rows && !self.sets_value() && !self.is_notify()
     }
 }
 

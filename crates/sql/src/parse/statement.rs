@@ -2,6 +2,7 @@
 
 use super::alter_type::{self, TypeMove};
 use super::alter_view::{self, ViewChange};
+use super::channel::{self, ChannelStatement};
 use super::comment::{self, CommentOn};
 use super::conflict;
 use super::control::Control;
@@ -53,6 +54,8 @@ pub struct Statement {
     pub(crate) expressions: Arc<[ast::Expr]>,
     /// The cursor that it declares.
     declared: Option<Declared>,
+    /// Whether it is NOTIFY, whose tree is a query.
+    is_notify: bool,
 }
 
 /// A statement between semicolons.
@@ -65,13 +68,25 @@ struct Found {
     type_move: Option<Box<TypeMove>>,
     comment: Option<Box<CommentOn>>,
     view_change: Option<Box<ViewChange>>,
+    is_notify: bool,
 }
 
 impl Found {
     fn of(tree: ast::Statement) -> Found {
         let (own, sequence, identities) = (None, None, Vec::new());
         let (table_as, type_move, comment, view_change) = (None, None, None, None);
-        Found { tree, own, sequence, identities, table_as, type_move, comment, view_change }
+        let is_notify = false;
+        Found {
+            tree,
+            own,
+            sequence,
+            identities,
+            table_as,
+            type_move,
+            comment,
+            view_change,
+            is_notify,
+        }
     }
 
     fn table_as(made: TableAs) -> Found {
@@ -93,6 +108,11 @@ impl Statement {
     /// The cursor that it declares; otherwise it is its query.
     pub fn declared(&self) -> Option<&Declared> {
         self.declared.as_ref()
+    }
+
+    /// Whether it is NOTIFY: its tag is that, and its client sees no row.
+    pub fn is_notify(&self) -> bool {
+        self.is_notify
     }
 }
 
@@ -144,8 +164,8 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
     let statement = |found: Found| {
-        let Found { tree, own, sequence, identities, table_as, type_move, comment, view_change } =
-            found;
+        let Found { tree, own, sequence, identities, .. } = found;
+        let Found { table_as, type_move, comment, view_change, is_notify, .. } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
@@ -163,6 +183,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             view_change,
             expressions,
             declared,
+            is_notify,
         }
     };
     let statements = trees.into_iter().map(statement).collect();
@@ -200,6 +221,16 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     };
     if own.is_some() {
         return Ok(Found { own, ..Found::without_tree() });
+    }
+    if let Some(found) = channel::parse(parser)? {
+        let own = match found {
+            ChannelStatement::Listen(channel) => Control::Listen(channel),
+            ChannelStatement::Unlisten(channel) => Control::Unlisten(channel),
+            ChannelStatement::Notify(tree) => {
+                return Ok(Found { is_notify: true, ..Found::of(*tree) });
+            }
+        };
+        return Ok(Found { own: Some(own), ..Found::without_tree() });
     }
     if let Some(sequence) = sequence::alter_sequence(parser)? {
         return Ok(Found { sequence: Some(sequence), ..Found::without_tree() });

@@ -43,8 +43,10 @@ pub(super) fn call(
     if let Some(result) = of_nulls {
         return result;
     }
-    if function == Function::Now {
-        return Ok(Datum::Timestamptz(context.now));
+    match function {
+        Function::Notify => return notify(arguments, rows),
+        Function::Now => return Ok(Datum::Timestamptz(context.now)),
+        _ => {}
     }
     if arguments.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
@@ -111,6 +113,32 @@ fn of_family(function: Function, arguments: &[Datum], context: &Context) -> Opti
         Function::Array(function) => arrays::parts(function, arguments),
         _ => None,
     }
+}
+
+/// The longest channel and payload of a notification, in bytes.
+const CHANNEL_BYTES_MAX: usize = 63;
+const PAYLOAD_BYTES_MAX: usize = 7_999;
+
+/// `pg_notify`: what is NULL is empty.
+fn notify(arguments: &[Datum], rows: &mut dyn Rows) -> Result<Datum> {
+    let text = |argument: &Datum| match argument {
+        Datum::Text(text) => Ok(text.to_string()),
+        Datum::Null => Ok(String::new()),
+        _ => Err(mismatch(Function::Notify)),
+    };
+    let [channel, payload] = arguments else { return Err(mismatch(Function::Notify)) };
+    let (channel, payload) = (text(channel)?, text(payload)?);
+    let message = if channel.is_empty() {
+        "channel name cannot be empty"
+    } else if channel.len() > CHANNEL_BYTES_MAX {
+        "channel name too long"
+    } else if payload.len() > PAYLOAD_BYTES_MAX {
+        "payload string too long"
+    } else {
+        rows.notify(&channel, &payload)?;
+        return Ok(Datum::text(""));
+    };
+    Err(Error::new(SqlState::INVALID_PARAMETER, message))
 }
 
 /// The binder never makes this.

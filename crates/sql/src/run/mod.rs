@@ -66,7 +66,7 @@ pub use changes::{Effect, Written};
 pub(crate) use checks::{check_children, encode_row, passes, value_over};
 pub use context::{Answer, Context, Limits, Tag};
 pub(crate) use entries::{fill_entry, primary_key, refuse_primary};
-pub use overlay::{Buffer, Overlay, Writes};
+pub use overlay::{Buffer, Notice, Overlay, Writes};
 pub use pages::Pages;
 pub use pass::Pass;
 pub use predict::{is_lookup, is_predicted, predict};

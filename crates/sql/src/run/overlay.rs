@@ -13,12 +13,23 @@ type Place = (Space, Vec<u8>);
 /// Writes by key; `None` deletes.
 pub type Writes = BTreeMap<(Space, Vec<u8>), Option<Vec<u8>>>;
 
+/// What listeners of a channel are told: the channel and the payload.
+pub type Notice = (String, String);
+
+#[derive(Debug)]
+enum Undo {
+    /// What a write replaced.
+    Write(Place, Option<Option<Vec<u8>>>),
+    Notice,
+}
+
 /// Writes without the rows that they are over, for as long as those are others from time to time.
 #[derive(Debug, Default)]
 pub struct Buffer {
     writes: Writes,
-    /// What each write replaced, for savepoints: the newest last.
-    undo: Vec<(Place, Option<Option<Vec<u8>>>)>,
+    /// What is undone to go back, for savepoints: the newest last.
+    undo: Vec<Undo>,
+    notices: Vec<Notice>,
     /// The bytes of all keys and rows that were written.
     bytes: usize,
 }
@@ -32,12 +43,24 @@ impl Buffer {
     /// Forgets all writes since the mark. Numbers of sequences stay taken.
     pub fn roll_back(&mut self, savepoint: usize) {
         assert!(savepoint <= self.undo.len(), "a savepoint ends with the ones before it");
-        for (place, before) in self.undo.drain(savepoint..).rev() {
-            match before {
-                Some(before) => self.writes.insert(place, before),
-                None => self.writes.remove(&place),
-            };
+        for undo in self.undo.drain(savepoint..).rev() {
+            match undo {
+                Undo::Write(place, Some(before)) => drop(self.writes.insert(place, before)),
+                Undo::Write(place, None) => drop(self.writes.remove(&place)),
+                Undo::Notice => drop(self.notices.pop()),
+            }
         }
+    }
+
+    /// Whether listeners are told anything.
+    pub fn notifies(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    /// Takes out what listeners are told, for good.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.undo.retain(|undo| matches!(undo, Undo::Write(..)));
+        std::mem::take(&mut self.notices)
     }
 
     /// The writes, in the order of their keys.
@@ -52,7 +75,7 @@ impl Buffer {
 
     /// Takes these writes out, for good; savepoints of before are none any more.
     pub fn take_writes(&mut self, is_taken: impl Fn(Space, &[u8]) -> bool) -> Writes {
-        let all = std::mem::take(self).writes;
+        let Buffer { writes: all, notices, .. } = std::mem::take(self);
         let (taken, left) = all.into_iter().partition(|((space, key), _)| is_taken(*space, key));
         let left: Writes = left;
         let bytes = |((_, key), row): (&Place, &Option<Vec<u8>>)| {
@@ -60,6 +83,7 @@ impl Buffer {
         };
         self.bytes = left.iter().map(bytes).sum();
         self.writes = left;
+        notices.iter().for_each(|(channel, payload)| self.notify(channel, payload));
         taken
     }
 
@@ -67,7 +91,13 @@ impl Buffer {
         self.bytes += key.len() + row.as_ref().map_or(0, Vec::len);
         let place = (space, key.to_vec());
         let before = self.writes.insert(place.clone(), row);
-        self.undo.push((place, before));
+        self.undo.push(Undo::Write(place, before));
+    }
+
+    fn notify(&mut self, channel: &str, payload: &str) {
+        self.bytes += channel.len() + payload.len() + size_of::<Notice>();
+        self.notices.push((channel.to_owned(), payload.to_owned()));
+        self.undo.push(Undo::Notice);
     }
 }
 
@@ -102,6 +132,9 @@ impl<'a> Overlay<'a> {
                 Some(row) => self.below.put(space, &key, &row)?,
                 None => self.below.delete(space, &key)?,
             }
+        }
+        for (channel, payload) in self.buffer.notices {
+            self.below.notify(&channel, &payload)?;
         }
         Ok(())
     }
@@ -220,6 +253,11 @@ impl Rows for Overlay<'_> {
 
     fn see_writes(&mut self, are_seen: bool) -> bool {
         std::mem::replace(&mut self.are_seen, are_seen)
+    }
+
+    fn notify(&mut self, channel: &str, payload: &str) -> Result<()> {
+        self.buffer.notify(channel, payload);
+        Ok(())
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {

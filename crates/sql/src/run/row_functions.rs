@@ -148,6 +148,7 @@ impl Results {
                 let made = Patterns::default().rows(&arguments, is_parts, count)?;
                 Ok(Results::Made(made.into_iter()))
             }
+            (RowsFunction::ListeningChannels, _) => listening_channels(evaluator),
             (RowsFunction::Nothing, _) => Ok(Results::Nothing),
             (RowsFunction::Unnest, [Datum::Array(array)]) => Ok(Results::Items(array.clone(), 0)),
             (RowsFunction::Expanded, [Datum::Array(array)]) => Ok(Results::Pairs(array.clone(), 0)),
@@ -173,6 +174,12 @@ impl Results {
             _ => Err(malformed()),
         }
     }
+}
+
+fn listening_channels(evaluator: &Evaluator<'_>) -> Result<Results> {
+    let system = evaluator.context.system.as_deref().ok_or_else(malformed)?;
+    let channels = system.channels()?.into_iter().map(Datum::text);
+    Ok(Results::Made(channels.collect::<Vec<_>>().into_iter()))
 }
 
 /// The results of `string_to_table`, which NULL divides into characters.

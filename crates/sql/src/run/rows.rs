@@ -85,6 +85,14 @@ pub trait Rows {
         Ok(())
     }
 
+    /// Tells listeners of a channel, once what runs has committed.
+    ///
+    /// # Errors
+    /// That only calls do so, or that there is no memory for it.
+    fn notify(&mut self, _channel: &str, _payload: &str) -> Result<()> {
+        Err(Error::new(SqlState::INTERNAL, "only a call notifies"))
+    }
+
     /// Counts work. An error ends the statement at the same step in each run of the same call.
     fn steps(&mut self, count: u64) -> Result<()>;
 }
@@ -94,6 +102,8 @@ pub trait Rows {
 pub struct Memory {
     rows: BTreeMap<(Space, Vec<u8>), Vec<u8>>,
     counters: BTreeMap<ObjectId, u64>,
+    /// What listeners are told: channels and payloads.
+    notices: Vec<(String, String)>,
     steps: u64,
     steps_max: u64,
 }
@@ -101,7 +111,8 @@ pub struct Memory {
 impl Memory {
     /// An empty store, in which each statement may do so many steps.
     pub fn new(steps_max: u64) -> Memory {
-        Memory { rows: BTreeMap::new(), counters: BTreeMap::new(), steps: 0, steps_max }
+        let (rows, counters, notices) = Default::default();
+        Memory { rows, counters, notices, steps: 0, steps_max }
     }
 
     /// Counts from 0 for the next statement.
@@ -172,6 +183,11 @@ impl Rows for Memory {
 
     fn given(&mut self, sequence: ObjectId) -> Result<u64> {
         Ok(self.counters.get(&sequence).copied().unwrap_or_default())
+    }
+
+    fn notify(&mut self, channel: &str, payload: &str) -> Result<()> {
+        self.notices.push((channel.to_owned(), payload.to_owned()));
+        Ok(())
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {

@@ -100,7 +100,7 @@ impl Floats {
         }
     }
 
-    fn to_datums(&self) -> Vec<Datum> {
+    fn to_datums(self) -> Vec<Datum> {
         let all: [f64; SUMS] = [self.count, self.x, self.y, self.xx, self.yy, self.xy];
         all.map(Datum::Float8).to_vec()
     }

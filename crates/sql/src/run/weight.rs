@@ -121,6 +121,7 @@ fn cost(function: Function) -> Cost {
         F::Floor | F::Ceiling | F::Round | F::Truncate => Cost::Digits,
         F::Power | F::PowerRounded | F::Repeat | F::PadLeft | F::PadRight => Cost::Special,
         F::Replace => Cost::Special,
+        F::Notify => Cost::Times(4),
         F::Trim | F::TrimLeft | F::TrimRight | F::DateTrunc | F::AtTimeZone => Cost::Special,
         F::ArrayContains | F::ArrayOverlaps | F::JsonHasAny | F::JsonHasAll => Cost::Special,
         F::JsonDeletePath | F::JsonSet => Cost::Special,

@@ -4,6 +4,7 @@ use super::names::{ROLES, SCHEMAS};
 use super::objects::{BTREE, DATABASE, HEAP, OWNER, PG_CATALOG};
 use super::relations::Known;
 use super::rows::Row;
+use super::services::activity;
 use super::session::{NAME, System};
 use super::types::{ENUM_OPERATOR_CLASS, OPERATOR_CLASSES};
 
@@ -95,6 +96,15 @@ fn of_session(system: &System, relation: &'static Known, own: &str) -> Option<Ve
                     .set("source", "session")
             })
             .collect(),
+        "pg_locks" => {
+            let services = system.services.iter();
+            let locks = services.flat_map(|services| services.locks());
+            locks.map(|lock| lock.row(new())).collect()
+        }
+        "pg_stat_activity" if system.services.is_some() => {
+            let services = system.services.iter();
+            services.flat_map(|services| activity(&**services, &new)).collect()
+        }
         "pg_stat_activity" => vec![
             new()
                 .set("datid", DATABASE)

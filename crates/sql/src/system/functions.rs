@@ -104,6 +104,7 @@ impl System {
                 let table = find(catalog, Type::Regclass, table)?;
                 optional(classes::serial_sequence(catalog, table, column))
             }
+            (function, _) if function.has_effect() => self.services()?.call(function, arguments)?,
             _ => return Err(malformed()),
         })
     }

@@ -18,6 +18,7 @@ mod objects;
 mod read;
 mod relations;
 mod rows;
+mod services;
 mod session;
 mod shown;
 mod shown_calls;
@@ -28,6 +29,7 @@ mod types;
 pub use names::quoted;
 pub(crate) use names::{literal, name_parts};
 pub(crate) use relations::{Known, TABLE_ID, known};
+pub use services::{AdvisoryLock, Services, SessionActivity};
 pub use session::{
     NAME, OpenCursor, PreparedStatement, SERVER_VERSION, Session, SessionValues, System, version,
 };

@@ -2,6 +2,7 @@
 
 use super::relations::Known;
 use super::rows::{Row, array};
+use super::services::Services;
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
 use std::sync::Arc;
@@ -103,6 +104,8 @@ pub struct System {
     pub catalog: Arc<Catalog>,
     /// The session.
     pub session: Arc<Session>,
+    /// What the server does for it; `None` of a definition.
+    pub services: Option<Arc<dyn Services>>,
 }
 
 /// What functions of the session are computed from while a statement is planned.

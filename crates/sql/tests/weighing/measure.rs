@@ -73,7 +73,8 @@ fn context(parameters: Vec<Datum>) -> Context {
     let limits = Limits { memory_bytes_max: 1 << 30, ..Limits::default() };
     let now = Timestamp::parse("2024-02-29 12:00:00").unwrap();
     let session = sql::system::Session { process: 1, ..Default::default() };
-    let system = System { catalog: Arc::new(catalog()), session: Arc::new(session) };
+    let system =
+        System { catalog: Arc::new(catalog()), session: Arc::new(session), services: None };
     Context { parameters, limits, system: Some(Arc::new(system)), ..Context::at(now) }
 }
 

@@ -9,13 +9,10 @@ use super::number::{DIGITS_MAX, Numeric, SCALE_MAX, overflow, power_of_ten};
 use crate::{Error, Result, SqlState};
 use num_bigint::{BigInt, Sign};
 use num_traits::{One, Signed, Zero};
+use std::f64::consts::{LN_10, LOG10_E};
 
 /// The digits that PostgreSQL computes at least.
 const SIGNIFICANT_MIN: i64 = 16;
-/// The decimal logarithm of e, as PostgreSQL has it.
-const LOG10_E: f64 = 0.434_294_481_903_251_8;
-/// The natural logarithm of 10.
-const LN_10: f64 = 2.302_585_092_994_046;
 /// Estimates of a result's weight are limited to this.
 const RESULT_WEIGHT_MAX: f64 = 2_000.0;
 /// Bits beyond those of the result.

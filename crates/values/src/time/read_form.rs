@@ -188,10 +188,10 @@ impl Source<'_> {
 
     /// The place of the name that the text begins with.
     fn name(&mut self, pattern: &str, names: &[&str]) -> Result<usize> {
-        let begins = |name: &&str| {
+        let begins = |name: &str| {
             self.rest.get(..name.len()).is_some_and(|own| own.eq_ignore_ascii_case(name))
         };
-        let found = names.iter().position(|name| begins(&name)).ok_or_else(|| {
+        let found = names.iter().position(|name| begins(name)).ok_or_else(|| {
             let shown: String = self.rest.chars().take_while(|c| !is_separator(*c)).collect();
             let message = format!("invalid value \"{shown}\" for \"{pattern}\"");
             let detail = "The given value did not match any of the allowed values for this field.";

@@ -4,6 +4,7 @@
 
 use super::super::call::DefinedRow;
 use super::super::define::{delta_of, rows_of};
+use super::super::notices::form::once;
 use super::super::pending::{Answer, Watch};
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
@@ -16,7 +17,7 @@ use super::state::{BlockState, comes_again, conflict, count_given, moved};
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
-use sql::run::{Buffer, Context, Overlay, Rows};
+use sql::run::{Buffer, Context, Notice, Overlay, Rows};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Zone};
@@ -46,6 +47,8 @@ pub(super) struct Made {
     /// The next catalog, if it is another one.
     pub(super) catalog: Option<Arc<Catalog>>,
     pub(super) cleared: Vec<(Space, Vec<u8>)>,
+    /// What it tells listeners.
+    pub(super) notices: Vec<Notice>,
 }
 
 impl Defined {
@@ -81,7 +84,8 @@ impl Defined {
             self.cleared.extend_from_slice(made.delta.cleared());
         }
         let tag = made.shown_tag();
-        (Ok(Answer { tag, rows: made.rows, notice: made.notice, memory: None }), digest)
+        let answer = Answer { tag, rows: made.rows, notice: made.notice, ..Answer::default() };
+        (Ok(answer), digest)
     }
 }
 
@@ -259,12 +263,13 @@ impl BlockState {
                 return Err(conflict(before + self.runs_before(at) + 1, &self.shown(at)));
             }
         }
-        let Again { defined: Defined { catalog: last, cleared }, buffer, .. } = again;
+        let Again { defined: Defined { catalog: last, cleared }, mut buffer, .. } = again;
         assert!(last.next_id() >= catalog.next_id(), "ids that are kept are never given again");
+        let notices = once(buffer.take_notices());
         let rows = rows_of(buffer.writes());
         let next = || Arc::new(Catalog::clone(&last).at_version(catalog.version() + 1));
         let changed = is_private(last.version()).then(next);
-        Ok(Some(Made { rows, catalog: changed, cleared }))
+        Ok(Some(Made { rows, catalog: changed, cleared, notices }))
     }
 
     /// Whether a step has the result that its client was told.
@@ -292,9 +297,14 @@ impl BlockState {
         let context = self.context_of(parameters, zone, &again.shared.options);
         let told = run.told.as_ref().expect("its client was told");
         let mut rows = BlockRows::new(&mut again.read, Some(told), passed);
+        let mark = again.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut again.buffer));
         let result = sql::run::run(plan, &context, &mut overlay);
         again.buffer = overlay.into_buffer();
+        if result.is_err() {
+            // It has written nothing, but may have notified listeners.
+            again.buffer.roll_back(mark);
+        }
         let is_short = rows.is_short;
         if let Some(base) = &self.base {
             count_given(base, &told.numbers, &mut again.read.given);

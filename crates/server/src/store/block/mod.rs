@@ -19,6 +19,7 @@
 //! is no call.
 
 mod answers;
+mod checks;
 mod defined;
 pub(super) mod form;
 mod load;

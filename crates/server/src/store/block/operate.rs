@@ -89,6 +89,7 @@ impl Pipeline {
         let mut own = lock(&self.block);
         if let BlockOperation::Begin(modes) = operation {
             assert!(own.is_none(), "a connection has one block at a time");
+            self.locks.begin();
             let numbers = std::mem::take(&mut *lock(&self.numbers));
             let (memory, claims) = (&self.shared.memory, &self.shared.claims);
             let holding = claims.holding(memory.grant());
@@ -104,11 +105,21 @@ impl Pipeline {
                 block.modes = modes;
                 Ok(said("SET"))
             }
-            BlockOperation::Savepoint(name) => block.savepoint(name).map(|()| said("SAVEPOINT")),
-            BlockOperation::RollBackTo(name) => {
-                block.roll_back_to(&name).map(|()| said("ROLLBACK"))
+            BlockOperation::Savepoint(name) => {
+                block.savepoint(name.clone())?;
+                self.locks.savepoint(&name);
+                Ok(said("SAVEPOINT"))
             }
-            BlockOperation::Release(name) => block.release(&name).map(|()| said("RELEASE")),
+            BlockOperation::RollBackTo(name) => {
+                block.roll_back_to(&name)?;
+                self.locks.end_savepoint(&name, true);
+                Ok(said("ROLLBACK"))
+            }
+            BlockOperation::Release(name) => {
+                block.release(&name)?;
+                self.locks.end_savepoint(&name, false);
+                Ok(said("RELEASE"))
+            }
             BlockOperation::RollBack => {
                 let block = own.take().expect("it was there");
                 drop(own);
@@ -193,6 +204,9 @@ impl Pipeline {
         let version = shared.catalog().version();
         let is_of_now = block.is_of(version) && !block.has_seen_another(version);
         if !is_of_now || shared.held.has(&block.writes()) {
+            return Some(promise);
+        }
+        if block.notifies() {
             return Some(promise);
         }
         let bytes = block.encode(&shared.options);
@@ -319,7 +333,11 @@ impl Pipeline {
             // It gives numbers that others have taken meanwhile, and cannot commit.
             return Err(moved());
         }
-        result.map(|answer| block.answer(answer))
+        let answer = run.statement.said(block.answer(result?));
+        Ok(match &run.services {
+            Some(services) => services.warned(answer),
+            None => answer,
+        })
     }
 
     /// Whether others have taken numbers of a sequence since a definition of the block asked how
@@ -422,9 +440,19 @@ impl Pipeline {
         loop {
             let reads = Reads::of(snapshot.as_ref());
             let below = Below { reads, gets_max: None, watch: Some(watch.clone()), since };
-            let wanted = match block.attempt(shared, &statement, run, below) {
-                Tried::Short(wanted) => wanted,
-                tried => return Ok(tried),
+            let wanted = match (block.attempt(shared, &statement, run, below), &run.services) {
+                (Tried::Short(wanted), _) => wanted,
+                (Tried::Later, services) => {
+                    let services = services.as_ref();
+                    let services = services.expect("a snapshot has everything at once");
+                    services.wait(watch).await?;
+                    continue;
+                }
+                (tried @ Tried::Done(_), Some(services)) => {
+                    services.sleep(watch).await?;
+                    return Ok(tried);
+                }
+                (tried, _) => return Ok(tried),
             };
             let _inside = watch.interrupt().or(shared.gate.read()).await?;
             if let Err(error) = block.numbers.fill(&wanted, made, shared).await {
@@ -496,15 +524,11 @@ impl Pipeline {
         assert!(block.is_of(catalog.version()), "a block commits under one catalog");
         let bytes = block.encode(&shared.options);
         let submitter = self.submitter(!block.is_large());
-        match submitter.submit_raw_async(shared.procedure, &bytes).await {
-            Ok(ticket) => {
-                let holding = block.holding.take();
-                let read = move |answer| block.committed(answer);
-                let slot = promise.call_with(ticket, Box::new(read));
-                self.last.set(Arc::clone(&slot));
-                keep_until_answered(&slot, holding);
-            }
-            Err(error) => promise.answer(Err(failure::of_call(&error))),
+        let submitted = submitter.submit_raw_async(shared.procedure, &bytes);
+        let (notifies, holding) = (block.notifies(), block.holding.take());
+        let read = Box::new(move |answer| block.committed(answer));
+        if let Some(slot) = self.called(submitted, notifies, promise, read).await {
+            keep_until_answered(&slot, holding);
         }
     }
 
@@ -543,6 +567,7 @@ impl Pipeline {
         if let Some(next) = made.catalog {
             shared.set_catalog(next);
         }
+        self.tell_now(made.notices);
         drop(alone);
         for (space, prefix) in made.cleared {
             shared.clear(space, prefix);

@@ -2,6 +2,7 @@
 
 use super::super::pending::Answer;
 use super::super::pool::lock;
+use super::super::services::QueryServices;
 use super::super::statement::Statement;
 use sql::ir::{ObjectId, Wait};
 use sql::parse::LockMode;
@@ -39,6 +40,8 @@ pub(in super::super) struct Run {
     pub(super) parameters: Vec<Datum>,
     pub(super) zone: Zone,
     pub(super) session: Arc<Session>,
+    /// What the server does for it; `None` of one that asks for nothing.
+    pub(super) services: Option<Arc<QueryServices>>,
 }
 
 /// What a connection does with its block.
@@ -102,7 +105,8 @@ impl Run {
         parameters: Vec<Datum>,
         zone: Zone,
         session: Arc<Session>,
+        services: Option<Arc<QueryServices>>,
     ) -> Run {
-        Run { statement, parameters, zone, session }
+        Run { statement, parameters, zone, session, services }
     }
 }

@@ -34,7 +34,7 @@ impl Below<'_> {
 /// The outcome of an attempt to run a statement.
 pub(super) enum Tried {
     Done(Result<sql::run::Answer>),
-    /// It reads more than `Below` allows.
+    /// It reads more than `Below` allows, or waits for an advisory lock.
     Later,
     /// It needs this many numbers of sequences, which are not reserved yet.
     Short(BTreeMap<ObjectId, usize>),

@@ -1,6 +1,7 @@
 //! A block in its call: all statements once more, at its place in the serial order.
 
 use super::super::call::MORE_NUMBERS;
+use super::super::notices::form::Noticed;
 use super::super::procedure::{Statements, refused};
 use super::super::rows::{CallRows, DeclaredRows, Numbers, Steps, is_among};
 use super::form::{
@@ -126,8 +127,9 @@ impl Statements {
         tx: &mut Transaction<'_, '_>,
     ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(block.steps_max), Numbers::new(&block.numbers));
+        let (passed, stopped, notices) = (&[][..], None, Default::default());
         let mut rows =
-            CallRows { spaces: &self.spaces, tx, steps, numbers, passed: &[], stopped: None };
+            CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped, notices };
         let mut progress = Progress::default();
         let ended = self.run_steps(block, &mut rows, &mut progress);
         if let Some(stop) = rows.stopped {
@@ -140,11 +142,27 @@ impl Statements {
         }
         ended?;
         let applied = Overlay::over(&mut rows, progress.buffer).apply();
+        let (serial, notices) = (rows.tx.serial_id(), rows.notices.take());
         match (rows.stopped, applied) {
-            (Some(stop), _) => Err(stop),
-            (None, Err(error)) => Err(refused(&error)),
-            (None, Ok(())) => Ok(encode_answers(&progress.answers)),
+            (Some(stop), _) => return Err(stop),
+            (None, Err(error)) => return Err(refused(&error)),
+            (None, Ok(())) => {}
         }
+        let answers = encode_answers(&progress.answers);
+        Ok(match self.notifies(block).map_err(|error| refused(&error))? {
+            true => Noticed::encode(serial, notices, answers),
+            false => answers,
+        })
+    }
+
+    /// Whether a statement of a block notifies listeners, so that its answer says so.
+    fn notifies(&self, block: &Block<'_>) -> Result<bool> {
+        for plan in &block.plans {
+            if self.plan(plan)?.notifies() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn run_steps(
@@ -184,12 +202,17 @@ impl Statements {
     ) -> Result<(), Stop> {
         let told = run.told.as_ref();
         let mut rows = BlockRows::new(call, told, passed);
+        let mark = progress.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut progress.buffer));
         let result = block
             .plan(run)
             .and_then(|plan| self.plan(plan))
             .and_then(|plan| sql::run::run(&plan, &block.context(run)?, &mut overlay));
         progress.buffer = overlay.into_buffer();
+        if result.is_err() {
+            // It has written nothing, but may have notified listeners.
+            progress.buffer.roll_back(mark);
+        }
         let is_short = rows.is_short;
         if call.stopped.is_some() {
             return Ok(());

@@ -163,8 +163,9 @@ impl BlockState {
         }
     }
 
+    /// Whether COMMIT has an effect: it has written rows, or notifies listeners.
     pub(super) fn has_written(&self) -> bool {
-        !self.buffer.writes().is_empty()
+        !self.buffer.writes().is_empty() || self.buffer.notifies()
     }
 
     /// Whether its COMMIT can have no effect, so that answers need no comparison.
@@ -217,26 +218,17 @@ impl BlockState {
     ) -> Result<()> {
         let planned = statement.planned.as_ref().expect("it is no definition");
         let is_query = planned.plan.is_query();
-        if self.modes.is_read_only && !(is_query && planned.plan.numbers().is_empty()) {
-            let what = if is_query { "nextval()" } else { planned.plan.command() };
-            let message = format!("cannot execute {what} in a read-only transaction");
-            return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message));
-        }
-        if self.reads_beside_tables(statement) {
-            return Err(Error::unsupported(
-                "a query of tables together with the system catalog, in a block that may write",
-                "Begin the block with READ ONLY, or ask in two queries.",
-            ));
-        }
+        self.check_kind(statement, planned)?;
         if self.base.is_none() {
             self.follow(shared, catalog)?;
         }
         self.version = statement.version;
-        if !is_query {
+        let has_effect = !is_query || planned.notifies;
+        if has_effect {
             self.check_commit()?;
         }
         match self.check_room(run) {
-            Err(error) if self.has_written() || !is_query => Err(error),
+            Err(error) if self.has_written() || has_effect => Err(error),
             _ => Ok(()),
         }
     }
@@ -314,8 +306,7 @@ impl BlockState {
         #[cfg(test)]
         panics::planted(panics::Place::Block, statement.parsed.text());
         let planned = statement.planned.as_ref().expect("it is no definition");
-        let options = &shared.options;
-        let is_copy = planned.plan.is_copy();
+        let (options, is_copy) = (&shared.options, planned.plan.is_copy());
         let steps_max = self.steps_max(planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let steps = below.steps(shared, steps_max);
@@ -323,11 +314,8 @@ impl BlockState {
         let read = ReadRows::new(&shared.spaces, below.reads, steps);
         // What does little collects little.
         let grant = below.watch.is_some().then(|| shared.memory.grant());
-        let context = Context {
-            system: planned.system(&run.session),
-            grant: grant.clone(),
-            ..self.context(run, options)
-        };
+        let system = planned.system(&run.session, run.services.clone());
+        let context = Context { system, grant: grant.clone(), ..self.context(run, options) };
         let claiming = self.holding.as_ref().filter(|_| planned.claims_rows()).map(Claiming::new);
         let mut rows = BlockReads::new(read, below.gets_max, &self.numbers, claiming);
         let mark = self.buffer.savepoint();
@@ -341,15 +329,19 @@ impl BlockState {
         let (used, is_short) = (rows.used, rows.is_short);
         let (wanted, passed) = rows.claiming.map(Claiming::end).unwrap_or_default();
         let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_over());
-        if is_over || is_later || is_short {
+        let is_later = is_over || is_later || run.waits();
+        if is_later || is_short {
             self.buffer.roll_back(mark);
-            return if is_over || is_later { Tried::Later } else { Tried::Short(used) };
+            return if is_later { Tried::Later } else { Tried::Short(used) };
         }
         let is_claiming = result.is_ok() && !is_ended;
         let without = is_claiming.then(|| self.claim(shared, &wanted, since)).flatten();
+        if result.is_err() || is_ended || without.is_some() {
+            // What has failed has written nothing, but may have notified listeners.
+            self.buffer.roll_back(mark);
+        }
         if is_ended || without.is_some() {
             // An interrupt depends on no rows, nor do claims.
-            self.buffer.roll_back(mark);
             return without.unwrap_or(Tried::Done(result));
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
@@ -358,7 +350,9 @@ impl BlockState {
         if statement.needs_system() {
             // Its answer is that of the catalog, which the block commits with or not at all, or it
             // reads tables in a block that only reads.
-            self.saw_catalog(statement.version);
+            if statement.shows_catalog() {
+                self.saw_catalog(statement.version);
+            }
             return Tried::Done(result);
         }
         let is_of_block = is_beyond && steps_max < options.steps_max;

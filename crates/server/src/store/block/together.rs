@@ -1,22 +1,18 @@
 //! Statements that arrive together: one call, of which nothing was seen before.
 
-use super::super::call::{Call, MORE_NUMBERS, ZoneForm};
-use super::super::failure;
+use super::super::call::{Call, ZoneForm};
+use super::super::calls::{Numbers, TRIES_MAX};
 use super::super::pending::{Answer, Promise, Watch};
-use super::super::pipeline::{Pipeline, TRIES_MAX};
+use super::super::pipeline::Pipeline;
 use super::super::shared::Inside;
 use super::super::statement::{Planned, Statement, Way};
 use super::answers::decode_answers;
 use super::form::{Block, RunStep, Step, WriteKeys};
 use super::operation::{Run, Together};
 use super::state::said;
-use nvcaracal::Ticket;
-use sql::ir::{ObjectId, Value};
-use std::collections::BTreeMap;
+use sql::ir::Value;
 use std::sync::Arc;
-use values::{Error, Result, SqlState, Timestamp};
-
-type Numbers = BTreeMap<ObjectId, u32>;
+use values::{Error, Result, Timestamp};
 
 fn planned(run: &Run) -> &Planned {
     run.statement.planned.as_ref().expect("definitions were refused")
@@ -52,55 +48,30 @@ impl Pipeline {
         // A deferred call would take its numbers twice: what takes any runs alone.
         let is_predicted =
             !is_counted && numbers.is_empty() && runs.iter().filter(is_write).all(is_predicted);
-        let tries_max = TRIES_MAX.saturating_add(runs.len() as u32);
-        for tried in 0..tries_max {
-            let ticket = match self.call_of(&runs, now, is_predicted, numbers.clone()).await {
-                Ok(ticket) => ticket,
-                Err(error) => {
-                    results.set(vec![Err(error)]);
-                    return promise.answer(Ok(said("")));
-                }
-            };
-            if !is_counted {
-                let read = move |answer| {
-                    results.set(read(answer));
-                    Ok(said(""))
-                };
-                return self.last.set(promise.call_with(ticket, Box::new(read)));
-            }
-            let answer = ticket.await;
-            let wanted = match &answer {
-                Err(error) => error.abort().filter(|abort| abort.code == MORE_NUMBERS),
-                Ok(_) => None,
-            };
-            let Some(Ok(wanted)) =
-                wanted.map(|abort| postcard::from_bytes::<Numbers>(&abort.payload))
-            else {
-                results.set(read(answer));
-                return promise.answer(Ok(said("")));
-            };
-            // Rows that come meanwhile want more: later tries have some to spare.
-            let with_more =
-                |(id, count): (ObjectId, u32)| (id, count + (count >> 3) * tried.min(8));
-            numbers = wanted.into_iter().map(with_more).collect();
+        let notifies = runs.iter().any(|run| planned(run).notifies);
+        let statements: Vec<_> = runs.iter().map(|run| Arc::clone(&run.statement)).collect();
+        let read = move |answer| read_all(&statements, answer);
+        let bytes = |numbers| self.block_of(&runs, now, is_predicted, numbers);
+        if is_counted {
+            let tries_max = TRIES_MAX.saturating_add(runs.len() as u32);
+            let answer = self.counted_call(bytes, numbers, notifies, tries_max).await;
+            results.set(answer.map_or_else(|error| vec![Err(error)], read));
+            return promise.answer(Ok(said("")));
         }
-        let message = "could not count the numbers that the statements take, as their rows change";
-        results.set(vec![Err(Error::new(SqlState::SERIALIZATION_FAILURE, message))]);
-        promise.answer(Ok(said("")));
-    }
-
-    /// Submits the statements as one call.
-    async fn call_of(
-        &self,
-        runs: &[Run],
-        now: Timestamp,
-        is_predicted: bool,
-        numbers: Numbers,
-    ) -> Result<Ticket<Vec<u8>>> {
-        let bytes = self.block_of(runs, now, is_predicted, numbers)?;
+        let bytes = match bytes(numbers) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                results.set(vec![Err(error)]);
+                return promise.answer(Ok(said("")));
+            }
+        };
         let submitter = self.submitter(is_predicted);
-        let called = submitter.submit_raw_async(self.shared.procedure, &bytes).await;
-        called.map_err(|error| failure::of_call(&error))
+        let submitted = submitter.submit_raw_async(self.shared.procedure, &bytes);
+        let read = Box::new(move |answer| {
+            results.set(read(answer));
+            Ok(said(""))
+        });
+        self.called(submitted, notifies, promise, read).await;
     }
 
     /// Goes through the gate with plans for the catalog of now.
@@ -165,6 +136,15 @@ impl Pipeline {
     }
 }
 
-fn read(answer: nvcaracal::Result<Vec<u8>>) -> Vec<Result<Answer>> {
-    decode_answers(answer).into_iter().map(|result| result.map(Answer::from)).collect()
+/// The answers to these statements, as far as they have come.
+fn read_all(
+    statements: &[Arc<Statement>],
+    answer: nvcaracal::Result<Vec<u8>>,
+) -> Vec<Result<Answer>> {
+    let answers = decode_answers(answer).into_iter().enumerate();
+    let said = |(at, answer): (usize, sql::run::Answer)| match statements.get(at) {
+        Some(statement) => statement.said(answer.into()),
+        None => answer.into(),
+    };
+    answers.map(|(at, result)| result.map(|answer| said((at, answer)))).collect()
 }

@@ -150,7 +150,9 @@ impl Pipeline {
         let read = ReadRows::new(&shared.spaces, Reads::Snapshot(&snapshot), steps);
         let mut rows = AloneRows { read, claiming: Claiming::new(holding) };
         let grant = Some(Arc::clone(&alone.memory));
-        let context = Context { grant, ..self.context(alone.work, Some(alone.planned)) };
+        let services = Some(self.services());
+        let system = alone.planned.system(&alone.work.session, services);
+        let context = Context { grant, system, ..self.context(alone.work, Some(alone.planned)) };
         let mut overlay = Overlay::new(&mut rows);
         let result = sql::run::run(&alone.planned.plan, &context, &mut overlay);
         drop(overlay);

@@ -1,0 +1,79 @@
+//! What a session does, as others see it.
+
+use crate::config::NAME;
+use sql::system::SessionActivity;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use values::Timestamp;
+
+/// How much of a text others see.
+const TEXT_BYTES_MAX: usize = 1_023;
+
+/// What others see of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Activity(Mutex<Option<SessionActivity>>);
+
+impl Activity {
+    fn shown(&self) -> MutexGuard<'_, Option<SessionActivity>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session begins.
+    pub(crate) fn begin(&self, process: i32, address: Option<IpAddr>, now: Timestamp) {
+        *self.shown() = Some(SessionActivity {
+            process,
+            user: NAME,
+            application: String::new(),
+            address: address.map(|address| address.to_string()),
+            state: "idle",
+            text: String::new(),
+            began: now,
+            transaction_began: None,
+            statement_began: None,
+            changed: now,
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut SessionActivity)) {
+        if let Some(shown) = &mut *self.shown() {
+            change(shown);
+        }
+    }
+
+    /// The client calls itself so.
+    pub(crate) fn is_called(&self, application: &str) {
+        self.change(|shown| application.clone_into(&mut shown.application));
+    }
+
+    /// A statement with this text begins.
+    pub(crate) fn runs(&self, text: &str, now: Timestamp) {
+        let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+        self.change(|shown| {
+            text[..end].clone_into(&mut shown.text);
+            shown.state = "active";
+            (shown.statement_began, shown.changed) = (Some(now), now);
+            shown.transaction_began.get_or_insert(now);
+        });
+    }
+
+    /// The session waits for its client: outside of a block (`I`), in one (`T`), or in one that has
+    /// failed (`E`).
+    pub(crate) fn waits(&self, standing: u8, now: Timestamp) {
+        self.change(|shown| {
+            shown.state = match standing {
+                b'T' => "idle in transaction",
+                b'E' => "idle in transaction (aborted)",
+                _ => "idle",
+            };
+            shown.changed = now;
+            if standing == b'I' {
+                shown.transaction_began = None;
+            }
+        });
+    }
+
+    /// What others see now.
+    pub(crate) fn now(&self) -> Option<SessionActivity> {
+        self.shown().clone()
+    }
+}

@@ -1,0 +1,269 @@
+//! What queries do beside reading: locks, and sleeps. No call does any of it.
+//!
+//! A query that has to wait ends with an error that no client sees, and is run again from its
+//! beginning when it has waited: on the same state, so its functions are called in the same order,
+//! and those that were called before answer what they answered then. So it holds no thread, and
+//! each function does what it does once.
+
+use super::advisory::{Key, LockTable, SessionLocks};
+use super::backends::Backends;
+use super::notices::Mailbox;
+use super::pending::{Answer, Watch};
+use super::pool::lock;
+use super::timer::Timer;
+use sql::ir::{AdvisoryAction, AdvisoryMode, SleepForm, SystemFunction};
+use sql::system::{AdvisoryLock, Services, SessionActivity};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use values::{Datum, Error, Result, SqlState, Timestamp};
+
+/// The most warnings that a client is told of one statement.
+const WARNINGS_MAX: usize = 100;
+/// The most calls of one query.
+const CALLS_MAX: usize = 10_000_000;
+
+/// What a function answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Truth(bool),
+}
+
+impl Said {
+    fn datum(self) -> Datum {
+        match self {
+            Said::Nothing => Datum::text(""),
+            Said::Truth(value) => Datum::Bool(value),
+        }
+    }
+}
+
+/// What a query has to wait for before it goes on.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    Lock(Key, AdvisoryMode),
+    /// The sleep so far, before a lock is asked for.
+    Sleep,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What functions answered, in the order of their calls.
+    said: Vec<Said>,
+    /// How many of these the run has been given.
+    at: usize,
+    wanted: Option<Wanted>,
+    /// How long the query still has to sleep.
+    sleep: Duration,
+    warnings: Vec<Error>,
+}
+
+impl State {
+    fn warn(&mut self, message: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(Error::new(SqlState::WARNING, message));
+        }
+    }
+}
+
+/// What the server has for all queries.
+pub(super) struct Means {
+    pub(super) table: Arc<LockTable>,
+    pub(super) timer: Arc<Timer>,
+    pub(super) clock: fn() -> Timestamp,
+    pub(super) backends: Option<Arc<dyn Backends>>,
+}
+
+/// What the server does for one query.
+pub(super) struct QueryServices {
+    means: Means,
+    locks: Arc<SessionLocks>,
+    mailbox: Arc<Mailbox>,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for QueryServices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryServices").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl QueryServices {
+    pub(super) fn new(
+        means: Means,
+        locks: &Arc<SessionLocks>,
+        mailbox: &Arc<Mailbox>,
+    ) -> Arc<QueryServices> {
+        Arc::new(QueryServices {
+            means,
+            locks: Arc::clone(locks),
+            mailbox: Arc::clone(mailbox),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Whether the run has ended only to wait.
+    pub(super) fn wants(&self) -> bool {
+        lock(&self.state).wanted.is_some()
+    }
+
+    /// Waits for what the run has ended for. The query is to run again then.
+    ///
+    /// # Errors
+    /// What ends the wait.
+    pub(super) async fn wait(&self, watch: &Watch) -> Result<()> {
+        let wanted = lock(&self.state).wanted.take();
+        match wanted {
+            None => {}
+            Some(Wanted::Sleep) => self.sleep(watch).await?,
+            Some(Wanted::Lock(key, mode)) => {
+                self.lock(key, mode, watch).await?;
+                lock(&self.state).said.push(Said::Nothing);
+            }
+        }
+        lock(&self.state).at = 0;
+        Ok(())
+    }
+
+    async fn lock(&self, key: Key, mode: AdvisoryMode, watch: &Watch) -> Result<()> {
+        let waiting = self.locks.wait(key, mode, (self.means.clock)())?;
+        let taken = self.locks.taken(waiting, key, mode);
+        watch.interrupt().or_in_time(taken).await
+    }
+
+    /// Sleeps for as long as the query's functions have said.
+    ///
+    /// # Errors
+    /// What ends it.
+    pub(super) async fn sleep(&self, watch: &Watch) -> Result<()> {
+        let time = std::mem::take(&mut lock(&self.state).sleep);
+        if time.is_zero() {
+            return Ok(());
+        }
+        watch.interrupt().or(self.means.timer.sleep(time)).await
+    }
+
+    /// The answer with the warnings that came on the way.
+    pub(super) fn warned(&self, answer: Answer) -> Answer {
+        let warnings = std::mem::take(&mut lock(&self.state).warnings);
+        Answer { warnings, ..answer }
+    }
+
+    /// Does what a function says for the first time; `None` if the query has to wait before.
+    fn first_call(
+        &self,
+        state: &mut State,
+        function: SystemFunction,
+        arguments: &[Datum],
+    ) -> Result<Option<Said>> {
+        let action = match function {
+            SystemFunction::Advisory(action) => action,
+            SystemFunction::Sleep(form) => {
+                let time = duration(form, arguments, (self.means.clock)())?;
+                state.sleep = state.sleep.saturating_add(time);
+                return Ok(Some(Said::Nothing));
+            }
+            SystemFunction::CancelBackend | SystemFunction::TerminateBackend => {
+                let [Datum::Int4(process)] = *arguments else { return Err(malformed()) };
+                let is_there =
+                    self.means.backends.as_ref().is_some_and(|backends| match function {
+                        SystemFunction::CancelBackend => backends.cancel(process),
+                        _ => backends.terminate(process),
+                    });
+                if !is_there {
+                    let message = format!("PID {process} is not a PostgreSQL backend process");
+                    state.warn(message);
+                }
+                return Ok(Some(Said::Truth(is_there)));
+            }
+            _ => return Err(malformed()),
+        };
+        if !state.sleep.is_zero() {
+            state.wanted = Some(Wanted::Sleep);
+            return Ok(None);
+        }
+        let key = match *arguments {
+            [Datum::Int8(number)] => Key::One(number),
+            [Datum::Int4(first), Datum::Int4(second)] => Key::Two(first, second),
+            [] => {
+                self.locks.unlock_all();
+                return Ok(Some(Said::Nothing));
+            }
+            _ => return Err(malformed()),
+        };
+        Ok(match action {
+            AdvisoryAction::Try(mode) => Some(Said::Truth(self.locks.take_now(key, mode)?)),
+            AdvisoryAction::Lock(mode) if self.locks.take_now(key, mode)? => Some(Said::Nothing),
+            AdvisoryAction::Lock(mode) => {
+                state.wanted = Some(Wanted::Lock(key, mode));
+                None
+            }
+            AdvisoryAction::Unlock { is_shared } => {
+                let had_it = self.locks.unlock(key, is_shared);
+                if !had_it {
+                    let mode = AdvisoryLock::mode(is_shared);
+                    state.warn(format!("you don't own a lock of type {mode}"));
+                }
+                Some(Said::Truth(had_it))
+            }
+            AdvisoryAction::UnlockAll => return Err(malformed()),
+        })
+    }
+}
+
+fn malformed() -> Error {
+    Error::new(SqlState::DATA_CORRUPTED, "plan calls a function with other types")
+}
+
+/// How long a function says that the query sleeps; no time of what is negative.
+fn duration(form: SleepForm, arguments: &[Datum], now: Timestamp) -> Result<Duration> {
+    let micros = |count: i64| Duration::from_micros(u64::try_from(count).unwrap_or(0));
+    Ok(match (form, arguments) {
+        (SleepForm::Seconds, [Datum::Float8(seconds)]) if *seconds > 0.0 => {
+            Duration::try_from_secs_f64(*seconds).unwrap_or(Duration::MAX)
+        }
+        (SleepForm::Seconds, [Datum::Float8(_)]) => Duration::ZERO,
+        (SleepForm::For, [Datum::Interval(interval)]) => {
+            micros(i64::try_from(interval.length()).unwrap_or(i64::MAX))
+        }
+        (SleepForm::Until, [Datum::Timestamptz(until)]) => {
+            micros(until.bits().saturating_sub(now.bits()))
+        }
+        _ => return Err(malformed()),
+    })
+}
+
+impl Services for QueryServices {
+    fn call(&self, function: SystemFunction, arguments: &[Datum]) -> Result<Datum> {
+        let mut state = lock(&self.state);
+        if let Some(said) = state.said.get(state.at).copied() {
+            state.at += 1;
+            return Ok(said.datum());
+        }
+        if state.said.len() >= CALLS_MAX {
+            let message = format!("a query calls such functions more than {CALLS_MAX} times");
+            return Err(Error::new(SqlState::LIMIT_EXCEEDED, message));
+        }
+        match self.first_call(&mut state, function, arguments)? {
+            Some(said) => {
+                state.said.push(said);
+                state.at += 1;
+                Ok(said.datum())
+            }
+            None => Err(Error::new(SqlState::INTERNAL, "the query is repeated")),
+        }
+    }
+
+    fn locks(&self) -> Vec<AdvisoryLock> {
+        self.means.table.all()
+    }
+
+    fn channels(&self) -> Vec<String> {
+        self.mailbox.channels()
+    }
+
+    fn sessions(&self) -> Vec<SessionActivity> {
+        self.means.backends.as_ref().map(|backends| backends.activity()).unwrap_or_default()
+    }
+}
