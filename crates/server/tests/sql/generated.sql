@@ -80,3 +80,10 @@ CREATE VIEW gv AS SELECT z, e FROM g;
 INSERT INTO gv VALUES (60);
 INSERT INTO gv VALUES (61, 3);
 SELECT * FROM gv WHERE z >= 60;
+-- Foreign keys whose actions would write to a generated column are refused.
+CREATE TABLE of_key (a int PRIMARY KEY);
+CREATE TABLE with_key (id int PRIMARY KEY, b int, d int GENERATED ALWAYS AS (b) STORED REFERENCES of_key ON DELETE SET NULL);
+CREATE TABLE with_key (id int PRIMARY KEY, b int, d int GENERATED ALWAYS AS (b) STORED REFERENCES of_key ON DELETE CASCADE ON UPDATE RESTRICT);
+ALTER TABLE with_key ADD FOREIGN KEY (d) REFERENCES of_key ON DELETE SET DEFAULT;
+ALTER TABLE with_key ADD FOREIGN KEY (d) REFERENCES of_key ON UPDATE CASCADE;
+DROP TABLE with_key, of_key;

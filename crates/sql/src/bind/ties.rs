@@ -3,7 +3,7 @@
 
 use super::binder::{Binder, name_of, unsupported};
 use super::copies::check_copies;
-use super::items::Untyped;
+use super::items::{Untyped, shown_name};
 use super::order::ordinal;
 use super::query::Parts;
 use sqlparser::ast::{
@@ -17,7 +17,7 @@ use values::{Error, Result, SqlState};
 /// The query around: of the rows, the limit and the rows left out at the beginning.
 const AROUND: &str = "SELECT * FROM (SELECT rank() OVER (ORDER BY 1) AS \"?rank?\", \
                       row_number() OVER (ORDER BY 1) AS \"?row?\") AS q \
-                      WHERE q.\"?rank?\" <= 1 + 2 AND q.\"?row?\" > 2 ORDER BY q.\"?row?\"";
+                      WHERE 1 > 0 AND q.\"?rank?\" <= 1 + 2 AND q.\"?row?\" > 2 ORDER BY q.\"?row?\"";
 /// The columns that are added.
 const ADDED: usize = 2;
 
@@ -38,9 +38,13 @@ fn order_of(query: &Query, tree: &Select) -> Result<Vec<OrderByExpr>> {
         }
         _ => None,
     };
+    // A name is that of a column of the answer first, also where it is not stated.
     let of_alias = |ident: &Ident| {
         tree.projection.iter().find_map(|item| match item {
             SelectItem::ExprWithAlias { expr, alias } if name_of(alias) == name_of(ident) => {
+                Some(expr.clone())
+            }
+            SelectItem::UnnamedExpr(expr) if shown_name(expr) == name_of(ident) => {
                 Some(expr.clone())
             }
             _ => None,
@@ -96,7 +100,10 @@ fn around(tree: &Select, query: &Query, fetch: &Fetch) -> Result<Query> {
         _ => Expr::value(Value::Number("0".to_owned(), false)),
     };
     let Some(Expr::BinaryOp { left, right, .. }) = &mut outer.selection else { return Err(bug()) };
-    let Expr::BinaryOp { right: last, .. } = &mut **left else { return Err(bug()) };
+    let Expr::BinaryOp { left: some, right: last, .. } = &mut **left else { return Err(bug()) };
+    let Expr::BinaryOp { left: limited, .. } = &mut **some else { return Err(bug()) };
+    **limited = limit.clone();
+    let Expr::BinaryOp { right: last, .. } = &mut **last else { return Err(bug()) };
     let Expr::BinaryOp { left: count, right: more, .. } = &mut **last else { return Err(bug()) };
     (**count, **more) = (limit, skipped.clone());
     let Expr::BinaryOp { right: first, .. } = &mut **right else { return Err(bug()) };

@@ -70,6 +70,7 @@ impl Draft<'_> {
         };
         let names = columns.join("_");
         let columns = numbers(&self.table, &columns)?;
+        check_generated(&self.table, &columns, &tree)?;
         let referred = referred(&parent, &tree.referred_columns)?;
         if columns.len() != referred.len() {
             let message = "number of referencing and referenced columns for foreign key disagree";
@@ -135,6 +136,30 @@ impl Draft<'_> {
         let index = hidden_index(&self.table, id, key);
         self.table.relation.indexes.push(index);
     }
+}
+
+/// Refuses actions that would write to generated columns.
+fn check_generated(
+    table: &Table,
+    columns: &[ColumnNumber],
+    tree: &ForeignKeyConstraint,
+) -> Result<()> {
+    let is_generated =
+        |column: &ColumnNumber| table.relation.columns[usize::from(*column)].generated().is_some();
+    if !columns.iter().any(is_generated) {
+        return Ok(());
+    }
+    let (on_delete, on_update) = (action(tree.on_delete), action(tree.on_update));
+    let sets = |action| matches!(action, Referential::SetNull | Referential::SetDefault);
+    let event = match () {
+        () if on_update.writes() => "UPDATE",
+        () if sets(on_delete) => "DELETE",
+        () => return Ok(()),
+    };
+    Err(Error::new(
+        SqlState::SYNTAX_ERROR,
+        format!("invalid ON {event} action for foreign key constraint containing generated column"),
+    ))
 }
 
 /// The index by which a foreign key finds children where no other one does.

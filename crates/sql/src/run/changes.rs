@@ -9,7 +9,7 @@ use super::evaluate::{Evaluator, malformed};
 use super::rows::{Entry, Rows};
 use super::scan::layout;
 use super::weight;
-use crate::ir::{Relation, Space};
+use crate::ir::{Column, Relation, Space};
 use values::row::Layout;
 use values::{Datum, Error, Result, SqlState, Type, Zone, text};
 
@@ -259,6 +259,26 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
     Ok(())
 }
 
+/// Checks that columns which are NOT NULL have values: keys are made of those.
+pub(super) fn check_nulls(relation: &Relation, row: &[Datum]) -> Result<()> {
+    let mut columns = relation.columns.iter().zip(row);
+    match columns.find(|(column, value)| value.is_null() && !column.nullable) {
+        Some((column, _)) => Err(null_in(relation, column, row)),
+        None => Ok(()),
+    }
+}
+
+fn null_in(relation: &Relation, column: &Column, row: &[Datum]) -> Error {
+    let message = format!(
+        "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+        column.name, relation.name
+    );
+    Error::new(SqlState::NOT_NULL_VIOLATION, message)
+        .with_detail(format!("Failing row contains ({}).", shown(relation, row)))
+        .with_table(&relation.name)
+        .with_column(&column.name)
+}
+
 /// Checks what `row` must fulfil by itself: types, NOT NULL, length and CHECK.
 pub(super) fn check(
     relation: &Relation,
@@ -271,16 +291,7 @@ pub(super) fn check(
             return Err(malformed());
         }
         if value.is_null() && !column.nullable {
-            return Err(Error::new(
-                SqlState::NOT_NULL_VIOLATION,
-                format!(
-                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                    column.name, relation.name
-                ),
-            )
-            .with_detail(format!("Failing row contains ({}).", shown(relation, row)))
-            .with_table(&relation.name)
-            .with_column(&column.name));
+            return Err(null_in(relation, column, row));
         }
         bytes += match value {
             Datum::Text(text) | Datum::Char(text) => text.len(),

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE and DELETE, and the entrance for all plans.
 
-use super::changes::{Change, apply, apply_each, check};
+use super::changes::{Change, apply, apply_each, check, check_nulls};
 use super::context::{Answer, Context, Tag};
 use super::entries::{primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
@@ -285,6 +285,7 @@ fn insert_or(
     let mut written = Vec::new();
     let mut touched = evaluator.touched.clone().unwrap_or_default();
     for row in proposed {
+        check_nulls(relation, &row)?;
         let Some(old) = arbiters.existing(&row, evaluator)? else {
             let change = Change { old: None, new: Some(row) };
             apply(relation, std::slice::from_ref(&change), evaluator)?;
