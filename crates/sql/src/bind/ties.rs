@@ -17,7 +17,8 @@ use values::{Error, Result, SqlState};
 /// The query around: of the rows, the limit and the rows left out at the beginning.
 const AROUND: &str = "SELECT * FROM (SELECT rank() OVER (ORDER BY 1) AS \"?rank?\", \
                       row_number() OVER (ORDER BY 1) AS \"?row?\") AS q \
-                      WHERE 1 > 0 AND q.\"?rank?\" <= 1 + 2 AND q.\"?row?\" > 2 ORDER BY q.\"?row?\"";
+                      WHERE 1 > 0 AND q.\"?rank?\" <= 1 + 2 AND q.\"?row?\" > 2 \
+                      ORDER BY q.\"?row?\"";
 /// The columns that are added.
 const ADDED: usize = 2;
 
