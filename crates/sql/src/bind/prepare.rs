@@ -182,8 +182,8 @@ impl Binder<'_> {
         }
         if is_logged && plan.needs_system() {
             return Err(Error::unsupported(
-                "the system catalog, the session and regular expressions are not there for \
-                 statements that write or take numbers of sequences",
+                "the system catalog and the session are not there for statements that write or \
+                 take numbers of sequences",
                 "Such a statement is logged, and comes to the same when it is repeated after a \
                  crash. Ask in a query of its own, and give what it says as a parameter.",
             ));

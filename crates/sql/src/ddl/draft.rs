@@ -25,9 +25,7 @@ pub(super) struct NamedColumn {
 /// An expression that statements evaluate which are logged.
 pub(super) fn kept(expression: Expression, what: &str) -> Result<Expression> {
     if expression.needs_system() {
-        let message = format!(
-            "the system catalog, the session and regular expressions are not there for {what}"
-        );
+        let message = format!("the system catalog and the session are not there for {what}");
         let hint = "What evaluates it is logged, and comes to the same after a crash.";
         return Err(Error::unsupported(message, hint));
     }
