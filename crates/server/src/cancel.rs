@@ -5,7 +5,7 @@
 //! as soon as nothing is left that it can be for, before the client sees the last answer. So it
 //! never ends what a client sends later, not even the rest of a message.
 
-use crate::activity::Activity;
+use crate::store::Activity;
 use crate::store::Backends;
 use sql::system::SessionActivity;
 use std::collections::HashMap;

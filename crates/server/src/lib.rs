@@ -11,7 +11,6 @@
 
 #![forbid(unsafe_code)]
 
-mod activity;
 mod auth;
 mod cancel;
 mod codec;

@@ -36,8 +36,8 @@ impl Pipeline {
         let Work { statement, parameters, now, zone, session, promise } = work;
         let (submitter, procedure) = (self.submitter(is_predicted), self.shared.procedure);
         let attempt = || submitter.try_submit_raw(procedure, bytes);
-        let answered = (promise, reader_of(&statement));
-        match self.shared.bus.submit(attempt, self.process(), answered) {
+        let reader = reader_of(&statement);
+        match self.shared.bus.submit(attempt, self.process(), promise, reader) {
             Ok(slot) => self.notifies(slot),
             Err((error, promise)) if error.is_queue_full() => {
                 return Some(Work { statement, parameters, now, zone, session, promise });
@@ -104,7 +104,7 @@ impl Pipeline {
         promise: Promise,
         read: Reader,
     ) -> Option<Arc<Slot>> {
-        match self.shared.bus.submit_async(submitted, self.process(), (promise, read)).await {
+        match self.shared.bus.submit_async(submitted, self.process(), promise, read).await {
             Ok(slot) => {
                 self.notifies(Arc::clone(&slot));
                 Some(slot)

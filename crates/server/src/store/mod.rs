@@ -1,5 +1,6 @@
 //! Statements on the library: plans and their parameters are calls, and queries read beside them.
 
+mod activity;
 mod advisory;
 mod backends;
 mod block;
@@ -34,6 +35,7 @@ mod statement;
 mod timer;
 mod turns;
 
+pub(crate) use activity::Activity;
 pub(crate) use backends::Backends;
 pub use block::{BlockOperation, Modes, Results};
 pub use connection::Connection;

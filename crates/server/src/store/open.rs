@@ -85,12 +85,13 @@ impl Store {
             .map_err(OpenError::Threads)?;
         let pool = Arc::new(pool);
         let plans = Cache::new(options.plans_bytes_max / 2);
+        let locks = Arc::default();
         let shared = Arc::new(Shared {
             spaces,
             procedure: database.raw_procedure(NAME)?,
             memory: MemoryPool::with_reclaim(options.statement_memory_bytes, options.reclaim),
             gate: RwLock::default(),
-            claims: Claims::new(&pool),
+            claims: Claims::new(&pool, &locks),
             held: Held::default(),
             catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
             parsed: Mutex::new(Cache::new(options.plans_bytes_max / 2)),
@@ -104,7 +105,7 @@ impl Store {
             is_closing: AtomicBool::new(false),
             checkpoints: tokio::sync::Mutex::default(),
             has_looked_for_left: AtomicBool::new(false),
-            locks: Arc::default(),
+            locks,
             bus: Arc::default(),
             served: Served::new(),
             timer: Arc::default(),

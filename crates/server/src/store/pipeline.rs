@@ -63,7 +63,7 @@ struct State {
 pub(super) struct Pipeline {
     pub(super) shared: Arc<Shared>,
     /// The number of the connection.
-    number: u64,
+    pub(super) number: u64,
     /// Whether the connection sends nothing more until it has the answer.
     pub(super) is_waited_for: AtomicBool,
     serial: Submitter,
@@ -171,7 +171,7 @@ impl Pipeline {
         if version != shared.catalog().version() || shared.held.has(&planned.writes) {
             return Some(work);
         }
-        let bytes = self.bytes(&work, planned, *is_predicted, numbers.clone(), Vec::new());
+        let bytes = Call::Run(self.form(&work, planned, *is_predicted, numbers.clone())).encode();
         if planned.notifies {
             let is_predicted = *is_predicted;
             return self.notify_now(work, is_predicted, &bytes);
@@ -207,16 +207,16 @@ impl Pipeline {
         if is_predicted { &self.parallel } else { &self.serial }
     }
 
-    fn bytes(
+    /// The form of a statement's call.
+    fn form<'p>(
         &self,
-        work: &Work,
-        planned: &Planned,
+        work: &'p Work,
+        planned: &'p Planned,
         is_predicted: bool,
         numbers: Numbers,
-        passed: Vec<Vec<u8>>,
-    ) -> Vec<u8> {
+    ) -> Run<'p> {
         let limits = &self.shared.options;
-        let run = Run {
+        Run {
             numbers,
             is_predicted,
             now: work.now.bits(),
@@ -228,10 +228,6 @@ impl Pipeline {
             memory_bytes_max: limits.memory_bytes_max as u64,
             parameters: work.parameters.iter().cloned().map(Value).collect(),
             plan: &planned.bytes,
-        };
-        match passed.is_empty() {
-            true => Call::Run(run).encode(),
-            false => Call::RunPassing(run, passed).encode(),
         }
     }
 
@@ -415,6 +411,7 @@ impl Pipeline {
         let shared = &self.shared;
         let means = Means {
             table: Arc::clone(&shared.locks),
+            claims: Arc::clone(&shared.claims),
             timer: Arc::clone(&shared.timer),
             clock: shared.options.clock,
             backends: shared.served.get().cloned(),
@@ -497,7 +494,11 @@ impl Pipeline {
         numbers: Numbers,
     ) -> Result<Vec<u8>> {
         let passed = self.shared.claims.passed(&planned.claims)?;
-        Ok(self.bytes(work, planned, is_predicted, numbers, passed))
+        let run = self.form(work, planned, is_predicted, numbers);
+        Ok(match passed.is_empty() {
+            true => Call::Run(run).encode(),
+            false => Call::RunPassing(run, passed).encode(),
+        })
     }
 
     /// Submits a statement until it has as many numbers of sequences as it takes.

@@ -7,6 +7,7 @@
 
 use super::advisory::{Key, LockTable, SessionLocks};
 use super::backends::Backends;
+use super::claims::Claims;
 use super::notices::Mailbox;
 use super::pending::{Answer, Watch};
 use super::pool::lock;
@@ -70,6 +71,7 @@ impl State {
 /// What the server has for all queries.
 pub(super) struct Means {
     pub(super) table: Arc<LockTable>,
+    pub(super) claims: Arc<Claims>,
     pub(super) timer: Arc<Timer>,
     pub(super) clock: fn() -> Timestamp,
     pub(super) backends: Option<Arc<dyn Backends>>,
@@ -128,6 +130,7 @@ impl QueryServices {
 
     async fn lock(&self, key: Key, mode: AdvisoryMode, watch: &Watch) -> Result<()> {
         let waiting = self.locks.wait(key, mode, (self.means.clock)())?;
+        self.means.claims.break_circles(self.locks.number);
         let taken = self.locks.taken(waiting, key, mode);
         watch.interrupt().or_in_time(taken).await
     }

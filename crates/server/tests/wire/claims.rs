@@ -323,6 +323,31 @@ fn a_circle_ends_without_an_error() {
     assert_eq!(older.answers()[0], "row 2");
 }
 
+/// A row and an advisory lock: who waits for the row goes on without it.
+#[test]
+fn a_circle_with_an_advisory_lock_ends_without_an_error() {
+    const ROW: &str = "SELECT id FROM job WHERE id = 1 FOR UPDATE";
+    const LOCK: &str = "SELECT 'locked' FROM pg_advisory_xact_lock(7)";
+    let server = with_jobs();
+    for closes_by_row in [true, false] {
+        let (mut one, mut other) = (begun(&server), begun(&server));
+        assert_eq!(one.query(ROW)[0], "row 1");
+        assert_eq!(other.query(LOCK)[0], "row locked");
+        if closes_by_row {
+            send_waiting(&mut one, LOCK);
+            assert_eq!(other.query(ROW)[0], "row 1");
+        } else {
+            send_waiting(&mut other, ROW);
+            one.send(&query(LOCK));
+            assert_eq!(other.answers()[0], "row 1");
+        }
+        assert!(is_silent(&one), "the advisory lock is still another's");
+        assert_eq!(other.query("COMMIT"), ["COMMIT", "ready"]);
+        assert_eq!(one.answers()[0], "row locked");
+        assert_eq!(one.query("COMMIT"), ["COMMIT", "ready"]);
+    }
+}
+
 #[test]
 fn what_was_claimed_behind_a_savepoint_goes_with_it() {
     let server = with_jobs();

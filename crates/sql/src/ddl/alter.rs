@@ -5,7 +5,7 @@ use super::comments::drop_of_constraint;
 use super::definition::Definition;
 use super::door::check_alter;
 use super::draft::{Draft, named_columns};
-use super::foreign::{drop_key, drop_needing, rename_in_keys};
+use super::foreign::{Needed, drop_key, drop_needing, rename_in_keys};
 use super::rebuild::Rebuild;
 use super::{indexes, sequences, views};
 use crate::bind::{name_of, table_name, unsupported};
@@ -321,8 +321,8 @@ impl Altering<'_> {
             return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
         }
         let Draft { catalog, table, delta, .. } = &mut self.draft;
-        let what = format!("constraint {name} on table {own}");
-        let notice = drop_needing(catalog, table, &what, name, cascade, delta)?;
+        let needed = Needed { what: format!("constraint {name} on table {own}"), index: name };
+        let notice = drop_needing(catalog, table, &needed, cascade, delta)?;
         self.notices.extend(notice);
         Ok(())
     }

@@ -322,16 +322,24 @@ fn dependent(message: String, lines: Vec<String>) -> Error {
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
-/// Drops the foreign keys that looked parents up by an index which has gone, or refuses that;
-/// `next` is the table without it, `what` says what it is. What the client is told.
+/// An index that is dropped, by which foreign keys may look parents up.
+pub(super) struct Needed<'a> {
+    /// What the statement drops, in words.
+    pub(super) what: String,
+    /// The name of the index.
+    pub(super) index: &'a str,
+}
+
+/// Drops the foreign keys that look parents up by an index, or refuses to drop it; `next` is the
+/// table without the index. Returns a notice for the client.
 pub(super) fn drop_needing(
     catalog: &Catalog,
     next: &Table,
-    what: &str,
-    name: &str,
+    needed: &Needed<'_>,
     cascade: bool,
     delta: &mut Delta,
 ) -> Result<Option<String>> {
+    let Needed { what, index: name } = needed;
     let relation = &next.relation;
     let needs = |key: &&std::sync::Arc<ForeignKey>| {
         let is_parent = key.parent == relation.name && !delta.drops_foreign_key(key.id);

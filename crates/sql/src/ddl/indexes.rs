@@ -3,13 +3,13 @@
 use super::definition::{Definition, Dropping};
 use super::door::check_index;
 use super::draft::{free_name, kept, key_order, new_index, refuse_key_kind};
-use super::foreign::{drop_needing, hidden_index, hidden_name};
+use super::foreign::{Needed, drop_needing, hidden_index, hidden_name};
 use super::rebuild::too_many;
 use crate::bind::{
     Binder, KeyPart, index_column_name, is_index_element, leading_index, table_name,
 };
 use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, ObjectId, Relation, SpecialIndex};
+use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, Relation, SpecialIndex};
 use crate::parse::Statement;
 use crate::run::{Context, Pages, Pass, Rows, fill_entry};
 use sqlparser::ast::{CreateIndex, Expr, IndexColumn};
@@ -205,9 +205,9 @@ pub(super) fn drop(
             continue;
         };
         removed.push(next.relation.indexes.remove(at));
-        let (what, cascade) = (format!("index {own}"), dropping.cascade);
+        let needed = Needed { what: format!("index {own}"), index: &own };
         let delta = &mut definition.delta;
-        if let Some(notice) = drop_needing(catalog, next, &what, &own, cascade, delta)? {
+        if let Some(notice) = drop_needing(catalog, next, &needed, dropping.cascade, delta)? {
             definition.notice = Some(notice);
         }
     }
@@ -216,7 +216,13 @@ pub(super) fn drop(
         for key in catalog.foreign_keys().filter(|key| key.child == next.relation.name) {
             let is_dropped = definition.delta.drops_foreign_key(key.id);
             if !is_dropped && leading_index(&next.relation, &key.columns).is_none() {
-                let index = kept_index(&next, key, &mut removed, &mut next_id, context, rows)?;
+                let kept = taken_over(&next, key, &mut removed);
+                let is_new = kept.is_none();
+                let index = kept.unwrap_or_else(|| hidden_index(&next, next_id, key));
+                if is_new {
+                    next_id = next_id.next();
+                    fill(&next, &index, context, rows)?;
+                }
                 next.relation.indexes.push(index);
             }
         }
@@ -229,28 +235,15 @@ pub(super) fn drop(
     Ok(definition)
 }
 
-/// The index of a foreign key: one of those that go, with its entries, or another one.
-fn kept_index(
-    table: &Table,
-    key: &ForeignKey,
-    removed: &mut Vec<Index>,
-    next_id: &mut ObjectId,
-    context: &Context,
-    rows: &mut dyn Rows,
-) -> Result<Index> {
+/// The index that a foreign key takes over with its entries, of those that are dropped.
+fn taken_over(table: &Table, key: &ForeignKey, removed: &mut Vec<Index>) -> Option<Index> {
     let finds = |index: &Index| {
         let mut relation = table.relation.clone();
         relation.indexes = vec![index.clone()];
         index.form == IndexForm::Plain && leading_index(&relation, &key.columns).is_some()
     };
-    if let Some(at) = removed.iter().position(finds) {
-        let index = removed.remove(at);
-        return Ok(Index { name: hidden_name(key), form: IndexForm::OfKey, ..index });
-    }
-    let index = hidden_index(table, *next_id, key);
-    *next_id = next_id.next();
-    fill(table, &index, context, rows)?;
-    Ok(index)
+    let index = removed.remove(removed.iter().position(finds)?);
+    Some(Index { name: hidden_name(key), form: IndexForm::OfKey, ..index })
 }
 
 /// ALTER INDEX ... RENAME TO

@@ -202,62 +202,59 @@ fn pad(made: &mut String, shown: &str, width: i64, is_left: bool) -> Result<()> 
     Ok(())
 }
 
-/// `unistr`: the characters of escapes `\XXXX`, `\+XXXXXX`, `\uXXXX` and `\UXXXXXXXX`.
+/// `unistr`: text with Unicode escapes, each a backslash and 4, 6 or 8 hexadecimal digits.
 fn unescaped(text: &str) -> Result<String> {
-    let refused = |message: &str| Error::new(SqlState::SYNTAX_ERROR, message.to_owned());
-    let (mut made, mut rest) = (String::new(), text);
+    let (mut made, mut rest) = (String::with_capacity(text.len()), text);
     let mut high: Option<u32> = None;
-    loop {
-        if high.is_none() {
-            let plain = rest.find('\\').unwrap_or(rest.len());
-            made.push_str(&rest[..plain]);
-            rest = &rest[plain..];
+    while let Some(at) = rest.find('\\') {
+        let (plain, escape) = rest.split_at(at);
+        if high.is_some() && !plain.is_empty() {
+            return Err(wrong_escape("invalid Unicode surrogate pair"));
         }
-        let Some(first) = rest.chars().next() else { break };
-        let code = match rest.strip_prefix('\\') {
-            None => None,
-            Some(behind) if behind.starts_with('\\') => None,
-            Some(behind) => {
-                let (skipped, count) = match behind.chars().next() {
-                    Some('+') => (1, 6),
-                    Some('u') => (1, 4),
-                    Some('U') => (1, 8),
-                    _ => (0, 4),
-                };
-                let digits = behind.get(skipped..skipped + count);
-                let digits = digits.filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()));
-                let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                let code = code.ok_or_else(|| {
-                    refused("invalid Unicode escape").with_hint(
-                        "Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.",
-                    )
-                })?;
-                rest = &behind[skipped + count..];
-                Some(code)
-            }
-        };
+        made.push_str(plain);
+        let (code, behind) = escaped(&escape[1..])?;
+        rest = behind;
         match (high.take(), code) {
-            (Some(high), Some(low @ 0xdc00..=0xdfff)) => {
+            (Some(high), low @ 0xdc00..=0xdfff) => {
                 let code = 0x1_0000 + ((high & 0x3ff) << 10 | low & 0x3ff);
                 made.extend(char::from_u32(code));
             }
-            (Some(_), _) => return Err(refused("invalid Unicode surrogate pair")),
-            (None, Some(code @ 0xd800..=0xdbff)) => high = Some(code),
-            (None, Some(code)) => {
+            (Some(_), _) => return Err(wrong_escape("invalid Unicode surrogate pair")),
+            (None, 0xd800..=0xdbff) => high = Some(code),
+            (None, _) => {
                 let c = char::from_u32(code).filter(|c| *c != '\0');
-                made.push(c.ok_or_else(|| refused("invalid Unicode escape value"))?);
-            }
-            (None, None) => {
-                // Two of them are one.
-                made.push(first);
-                rest = &rest[2..];
+                made.push(c.ok_or_else(|| wrong_escape("invalid Unicode escape value"))?);
             }
         }
     }
     if high.is_some() {
-        return Err(refused("invalid Unicode surrogate pair"));
+        return Err(wrong_escape("invalid Unicode surrogate pair"));
     }
+    made.push_str(rest);
     Ok(made)
+}
+
+fn wrong_escape(message: &str) -> Error {
+    Error::new(SqlState::SYNTAX_ERROR, message)
+}
+
+/// The code of an escape, from behind its backslash, and the text behind it.
+fn escaped(text: &str) -> Result<(u32, &str)> {
+    let (skipped, count) = match text.chars().next() {
+        Some('\\') => return Ok((u32::from('\\'), &text[1..])),
+        Some('+') => (1, 6),
+        Some('u') => (1, 4),
+        Some('U') => (1, 8),
+        _ => (0, 4),
+    };
+    let digits = text.get(skipped..skipped + count);
+    let digits = digits.filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit()));
+    let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let code = code.ok_or_else(|| {
+        wrong_escape("invalid Unicode escape")
+            .with_hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.")
+    })?;
+    Ok((code, &text[skipped + count..]))
 }
 
 /// `parse_ident`: the parts of a name.

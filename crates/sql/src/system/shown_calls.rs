@@ -46,6 +46,14 @@ impl Part {
     }
 }
 
+/// An operator between two operands, and the type of its value.
+#[derive(Clone, Copy)]
+struct Infix<'a> {
+    sign: &'a str,
+    bond: Bond,
+    ty: Type,
+}
+
 /// A call without arguments that matter.
 pub(super) fn function_call(text: &str, ty: Type) -> Part {
     Part::new(text.to_owned(), Bond::Whole, Some(ty))
@@ -127,14 +135,8 @@ impl Writer<'_> {
         }
     }
 
-    fn infix(
-        &self,
-        function: Function,
-        sign: &str,
-        bond: Bond,
-        arguments: &[Part],
-        ty: Type,
-    ) -> Option<Part> {
+    fn infix(&self, function: Function, operator: &Infix<'_>, arguments: &[Part]) -> Option<Part> {
+        let Infix { sign, bond, ty } = *operator;
         let [left, right] = arguments else { return None };
         let [left, right] = self.sides(function, bond, left, right);
         let ends = [self.operand(&left, bond, true), self.operand(&right, bond, false)];
@@ -174,9 +176,9 @@ impl Writer<'_> {
                 && all.text.starts_with("ARRAY[")
             {
                 let turned = [part.clone(), all.clone()];
-                return self.infix(function, "<@", bond, &turned, Type::Bool);
+                return self.infix(function, &Infix { sign: "<@", bond, ty: Type::Bool }, &turned);
             }
-            return self.infix(function, sign, bond, arguments, ty);
+            return self.infix(function, &Infix { sign, bond, ty }, arguments);
         }
         let one = |bond| arguments.first().map(|part| self.operand(part, bond, true));
         let is = |words: &str| {
@@ -224,7 +226,7 @@ impl Writer<'_> {
             Function::Pattern(PatternFunction::Matches) => {
                 let [both @ .., any_case] = arguments else { return None };
                 let sign = if any_case.text == "true" { "~*" } else { "~" };
-                self.infix(function, sign, Bond::Other, both, Type::Bool)?
+                self.infix(function, &Infix { sign, bond: Bond::Other, ty: Type::Bool }, both)?
             }
             other => self.named_call(other, arguments, own)?,
         })

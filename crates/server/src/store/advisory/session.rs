@@ -40,7 +40,8 @@ struct Own {
 /// The locks of a session, which are given back when this is dropped.
 pub(in super::super) struct SessionLocks {
     table: Arc<LockTable>,
-    number: u64,
+    /// The number of the connection.
+    pub(in super::super) number: u64,
     /// `pg_backend_pid()`
     pub(in super::super) process: AtomicI32,
     own: Mutex<Own>,

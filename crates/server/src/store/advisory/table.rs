@@ -267,6 +267,13 @@ impl LockTable {
         lock(&self.0).take(key, owner, is_shared);
     }
 
+    /// The sessions that a session waits for.
+    pub(in super::super) fn blockers(&self, session: u64) -> Vec<u64> {
+        let owner = Owner { number: session, process: 0 };
+        let waited = lock(&self.0).waited(owner);
+        waited.map_or_else(Vec::new, |(.., all)| all.iter().map(|owner| owner.number).collect())
+    }
+
     /// All locks that sessions have or wait for.
     pub(in super::super) fn all(&self) -> Vec<AdvisoryLock> {
         let state = lock(&self.0);

@@ -6,8 +6,6 @@ use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
 use super::super::shared::Shared;
 use super::state::BlockState;
-use sql::ir::{ObjectId, Wait};
-use sql::parse::LockMode;
 use values::Result;
 
 impl BlockState {
@@ -35,19 +33,15 @@ impl BlockState {
     pub(super) async fn lock(
         &mut self,
         shared: &Shared,
-        tables: &[ObjectId],
-        mode: LockMode,
-        wait: Wait,
+        tables: &[Wanted],
         watch: &Watch,
     ) -> Result<()> {
         self.begin_statement();
-        let mode = Mode::Relation(mode);
-        for id in tables {
-            let wanted = [Wanted { target: Target::Relation(*id), mode, wait }];
+        for table in tables {
             loop {
                 let holding = self.holding.as_mut().expect("it has not committed");
                 // What it reads next is newer than any release so far.
-                match holding.claim(&wanted, u64::MAX)? {
+                match holding.claim(std::slice::from_ref(table), u64::MAX)? {
                     Claimed::Held | Claimed::Changed => break,
                     Claimed::Refused(target) => return Err(refused(shared, &target)),
                     Claimed::Blocked(target, mode) => self.wait(target, mode, watch).await?,

@@ -1,7 +1,7 @@
 //! What a connection does with its block, in the order of its pipeline.
 
 use super::super::call::Call;
-use super::super::claims::Holding;
+use super::super::claims::{Holding, Mode, Target, Wanted};
 use super::super::pending::{Answer, Promise, Slot, Watch};
 use super::super::pipeline::Pipeline;
 use super::super::pool::lock;
@@ -21,6 +21,15 @@ use sql::ir::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Timestamp};
+
+/// When a statement runs.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// The version of the catalog.
+    version: u64,
+    /// The releases of claims before it.
+    since: u64,
+}
 
 pub(super) fn no_block() -> Error {
     let message = "there is no transaction in progress";
@@ -92,7 +101,7 @@ impl Pipeline {
             self.locks.begin();
             let numbers = std::mem::take(&mut *lock(&self.numbers));
             let (memory, claims) = (&self.shared.memory, &self.shared.claims);
-            let holding = claims.holding(memory.grant());
+            let holding = claims.holding(self.number, memory.grant());
             *own = Some(BlockState::new(modes, now, numbers, memory.grant(), holding));
             return Ok(said("BEGIN"));
         }
@@ -254,7 +263,11 @@ impl Pipeline {
                 let watch = promise.watch(false);
                 let own = lock(&self.block).take();
                 let Some(mut block) = own else { return promise.answer(Err(no_block())) };
-                let locked = block.lock(&self.shared, &tables, mode, wait, &watch).await;
+                let (mode, relations) = (Mode::Relation(mode), tables.into_iter());
+                let relations = relations.map(Target::Relation);
+                let wanted = relations.map(|target| Wanted { target, mode, wait });
+                let wanted: Vec<Wanted> = wanted.collect();
+                let locked = block.lock(&self.shared, &wanted, &watch).await;
                 let before = lock(&self.block).replace(block);
                 assert!(before.is_none(), "no other block begins while one locks");
                 promise.answer(locked.map(|()| said("LOCK TABLE")));
@@ -418,7 +431,8 @@ impl Pipeline {
                 }
                 false => statement,
             };
-            if let Some(tried) = self.run_short(block, &statement, run, version, since) {
+            let moment = Moment { version, since };
+            if let Some(tried) = self.run_short(block, &statement, run, moment) {
                 return Ok(tried);
             }
             let made = watch.interrupt().or(self.snapshot_for(block, &statement)).await?;
@@ -469,9 +483,9 @@ impl Pipeline {
         block: &mut BlockState,
         statement: &Arc<Statement>,
         run: &Run,
-        version: u64,
-        since: u64,
+        moment: Moment,
     ) -> Option<Tried> {
+        let Moment { version, since } = moment;
         let shared = &self.shared;
         if block.modes.keeps_snapshot || !is_short(statement) {
             return None;

@@ -5,7 +5,7 @@ use super::super::notices::form::Noticed;
 use super::super::procedure::{Statements, refused};
 use super::super::rows::{CallRows, DeclaredRows, Numbers, Steps, is_among};
 use super::form::{
-    Block, DIFFERS, ONE_REFUSED, RunStep, Step, Told, WriteKeys, damaged, digest, encode_answers,
+    Block, DIFFERS, ONE_REFUSED, Step, Told, WriteKeys, damaged, digest, encode_answers,
     encode_failed,
 };
 use nvcaracal::{Abort, Stop, Transaction, WriteSet};
@@ -182,8 +182,7 @@ impl Statements {
                         None => return Err(refused(&damaged())),
                     }
                 }
-                Step::Run(run) => self.run_step(block, run, &[], rows, progress)?,
-                Step::Passing(run, passed) => self.run_step(block, run, passed, rows, progress)?,
+                Step::Run(_) | Step::Passing(..) => self.run_step(block, step, rows, progress)?,
             }
             if rows.stopped.is_some() {
                 return Ok(());
@@ -195,11 +194,11 @@ impl Statements {
     fn run_step(
         &self,
         block: &Block<'_>,
-        run: &RunStep,
-        passed: &[Vec<u8>],
+        step: &Step,
         call: &mut CallRows<'_, '_, '_>,
         progress: &mut Progress,
     ) -> Result<(), Stop> {
+        let (run, passed) = step.run().expect("it is a statement");
         let told = run.told.as_ref();
         let mut rows = BlockRows::new(call, told, passed);
         let mark = progress.buffer.savepoint();

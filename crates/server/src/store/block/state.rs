@@ -45,6 +45,14 @@ struct Savepoint {
     defined: Option<Defined>,
 }
 
+/// What a statement took beside its parameters.
+struct Inputs {
+    /// The numbers of sequences, in order.
+    numbers: BTreeMap<ObjectId, Vec<u64>>,
+    /// The keys of the rows that it passed by, as others had claimed them.
+    passed: Vec<Vec<u8>>,
+}
+
 /// A block.
 pub(in super::super) struct BlockState {
     pub(super) modes: Modes,
@@ -364,7 +372,7 @@ impl BlockState {
             self.bar_commit(error);
         }
         let result = self.fitting(mark, result, options.memory_bytes_max);
-        Tried::Done(self.record(statement, run, result, (numbers, passed)))
+        Tried::Done(self.record(statement, run, result, Inputs { numbers, passed }))
     }
 
     /// Claims what a statement needs. Returns what it comes to instead, if it cannot have that.
@@ -448,8 +456,9 @@ impl BlockState {
         statement: &Arc<Statement>,
         run: &Run,
         result: Result<sql::run::Answer>,
-        (numbers, passed): (BTreeMap<ObjectId, Vec<u64>>, Vec<Vec<u8>>),
+        inputs: Inputs,
     ) -> Result<sql::run::Answer> {
+        let Inputs { numbers, passed } = inputs;
         if !self.says_something() {
             self.forget();
             return result;

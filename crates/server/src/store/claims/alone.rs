@@ -117,7 +117,7 @@ impl Pipeline {
     /// # Errors
     /// What ends the waiting. Errors of the statement itself are within.
     async fn run_unclaimed(&self, alone: &Alone<'_>) -> Result<Option<Result<sql::run::Answer>>> {
-        let mut holding = self.shared.claims.holding(self.shared.memory.grant());
+        let mut holding = self.shared.claims.holding(self.number, self.shared.memory.grant());
         let mut changes = 0;
         loop {
             let is_last = changes >= CHANGES_MAX;

@@ -1,5 +1,6 @@
 //! What a block or a statement has claimed.
 
+use super::super::advisory::LockTable;
 use super::super::pending::Watch;
 use super::super::pool::{Pool, lock};
 use super::table::{Mode, Owner, Table, Target, Waiting};
@@ -25,6 +26,8 @@ const RELEASED_AT_ONCE: usize = 64;
 /// The claims of all blocks.
 pub(in super::super) struct Claims {
     table: Mutex<Table>,
+    /// Advisory locks: sessions may wait for each other by both.
+    locks: Arc<LockTable>,
     pool: Arc<Pool>,
     owners: AtomicU64,
 }
@@ -73,16 +76,25 @@ impl Drop for Waits<'_> {
 }
 
 impl Claims {
-    pub(in super::super) fn new(pool: &Arc<Pool>) -> Arc<Claims> {
+    pub(in super::super) fn new(pool: &Arc<Pool>, locks: &Arc<LockTable>) -> Arc<Claims> {
         let (table, pool) = (Mutex::new(Table::new()), Arc::clone(pool));
-        Arc::new(Claims { table, pool, owners: AtomicU64::new(0) })
+        Arc::new(Claims { table, locks: Arc::clone(locks), pool, owners: AtomicU64::new(0) })
     }
 
-    /// No claims of a new owner.
-    pub(in super::super) fn holding(self: &Arc<Claims>, memory: Arc<Grant>) -> Holding {
-        let owner = Owner(self.owners.fetch_add(1, Ordering::Relaxed));
+    /// No claims of a new owner, of the connection with the number `session`.
+    pub(in super::super) fn holding(
+        self: &Arc<Claims>,
+        session: u64,
+        memory: Arc<Grant>,
+    ) -> Holding {
+        let owner = Owner { number: self.owners.fetch_add(1, Ordering::Relaxed), session };
         let claims = Arc::clone(self);
         Holding { claims, owner, memory, is_used: false, without: BTreeSet::new() }
+    }
+
+    /// Ends circles of claims and advisory locks through a session that waits for an advisory lock.
+    pub(in super::super) fn break_circles(&self, session: u64) {
+        lock(&self.table).break_circles(session, &|session| self.locks.blockers(session));
     }
 
     /// How many releases there were: what is read from now on has what was written before them.
@@ -192,7 +204,8 @@ impl Holding {
             }
             self.memory.grow(CLAIM_BYTES + 2 * target.bytes())?;
             self.is_used = true;
-            table.wait(self.owner, target, mode)
+            let locks = &self.claims.locks;
+            table.wait(self.owner, target, mode, &|session| locks.blockers(session))
         };
         let over = match waiting {
             Waiting::Over(woken) => return Ok(woken),

@@ -25,7 +25,14 @@ pub(in super::super) enum Mode {
 
 /// Who claims: a block, or a statement outside of blocks. Later ones have larger numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Owner(pub(super) u64);
+pub(super) struct Owner {
+    pub(super) number: u64,
+    /// The number of its connection.
+    pub(super) session: u64,
+}
+
+/// The sessions for whose other locks a session waits.
+pub(super) type OtherWaits<'w> = &'w dyn Fn(u64) -> Vec<u64>;
 
 /// Why one that waits goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +84,8 @@ const STAMPS: usize = 4_096;
 pub(super) struct Table {
     places: BTreeMap<Target, Place>,
     owners: BTreeMap<Owner, Owned>,
+    /// The owners that wait, by their sessions.
+    waiting: BTreeMap<u64, Owner>,
     /// How many releases there were, and of them the last one of any target with this hash.
     released: u64,
     stamps: Vec<u64>,
@@ -190,8 +199,8 @@ impl Place {
 
 impl Table {
     pub(super) fn new() -> Table {
-        let (places, owners) = Default::default();
-        Table { places, owners, released: 0, stamps: vec![0; STAMPS] }
+        let (places, owners, waiting) = Default::default();
+        Table { places, owners, waiting, released: 0, stamps: vec![0; STAMPS] }
     }
 
     /// How many releases there were.
@@ -235,11 +244,17 @@ impl Table {
     }
 
     /// Claims, or waits behind those that wait already.
-    pub(super) fn wait(&mut self, owner: Owner, target: &Target, mode: Mode) -> Waiting {
+    pub(super) fn wait(
+        &mut self,
+        owner: Owner,
+        target: &Target,
+        mode: Mode,
+        others: OtherWaits<'_>,
+    ) -> Waiting {
         if self.claim(owner, target, mode) {
             return Waiting::Over(Woken::Granted);
         }
-        let (told, over) = oneshot::channel();
+        let (told, mut over) = oneshot::channel();
         let place = self.places.get_mut(target).expect("another owner has it");
         let waiter = Waiter { owner, mode, told };
         // Who has a weaker claim already cannot wait behind those that wait for its end.
@@ -248,45 +263,58 @@ impl Table {
             _ => place.queue.push_front(waiter),
         }
         self.owners.entry(owner).or_default().waits_for = Some(target.clone());
-        while let Some(youngest) = self.youngest_of_circle(owner) {
+        self.waiting.insert(owner.session, owner);
+        self.break_circles(owner.session, others);
+        over.try_recv().map_or(Waiting::For(over), Waiting::Over)
+    }
+
+    /// Ends all circles of sessions that wait for each other, and for whom this one waits: of each
+    /// the youngest owner that waits for a claim does without it. A circle of other locks stays.
+    pub(super) fn break_circles(&mut self, session: u64, others: OtherWaits<'_>) {
+        while let Some(youngest) = self.youngest_of_circle(session, others) {
             let told = self.end_wait(youngest).expect("it waits, as it is in a circle");
-            if youngest == owner {
-                return Waiting::Over(Woken::Without);
-            }
             // Nothing hears it any more if this fails.
             let _ = told.send(Woken::Without);
         }
-        Waiting::For(over)
     }
 
-    /// The youngest of the owners that wait for each other, and for whom `owner` waits.
-    fn youngest_of_circle(&self, owner: Owner) -> Option<Owner> {
-        let mut path: Vec<(Owner, Vec<Owner>)> = vec![(owner, self.blockers(owner))];
-        let mut seen = BTreeSet::from([owner]);
+    /// The youngest owner that waits for a claim in a circle of sessions.
+    fn youngest_of_circle(&self, session: u64, others: OtherWaits<'_>) -> Option<Owner> {
+        let mut path: Vec<(u64, Vec<u64>)> = vec![(session, self.blockers(session, others))];
+        let mut seen = BTreeSet::from([session]);
         while let Some((_, next)) = path.last_mut() {
             let Some(other) = next.pop() else {
                 path.pop();
                 continue;
             };
-            if other == owner {
-                return path.iter().map(|(owner, _)| *owner).max();
-            }
-            if seen.insert(other) {
-                path.push((other, self.blockers(other)));
+            if other == session {
+                let waiting = path.iter().filter_map(|(session, _)| self.waiting.get(session));
+                if let Some(youngest) = waiting.max() {
+                    return Some(*youngest);
+                }
+            } else if seen.insert(other) {
+                path.push((other, self.blockers(other, others)));
             }
         }
         None
     }
 
-    fn blockers(&self, owner: Owner) -> Vec<Owner> {
-        let target = self.owners.get(&owner).and_then(|owned| owned.waits_for.as_ref());
-        let place = target.and_then(|target| self.places.get(target));
-        place.map_or_else(Vec::new, |place| place.blockers(owner).into_iter().collect())
+    /// The sessions that a session waits for.
+    fn blockers(&self, session: u64, others: OtherWaits<'_>) -> Vec<u64> {
+        let mut all = others(session);
+        if let Some(owner) = self.waiting.get(&session) {
+            let target = self.owners.get(owner).and_then(|owned| owned.waits_for.as_ref());
+            let place = target.and_then(|target| self.places.get(target));
+            let own = place.into_iter().flat_map(|place| place.blockers(*owner));
+            all.extend(own.map(|owner| owner.session));
+        }
+        all
     }
 
     /// Ends the waiting of an owner, if it waits.
     pub(super) fn end_wait(&mut self, owner: Owner) -> Option<oneshot::Sender<Woken>> {
         let target = self.owners.get_mut(&owner)?.waits_for.take()?;
+        self.waiting.remove(&owner.session);
         self.forget_idle(owner);
         let place = self.places.get_mut(&target)?;
         let at = place.queue.iter().position(|waiter| waiter.owner == owner)?;
@@ -329,6 +357,7 @@ impl Table {
             }
             let owned = self.owners.get_mut(&owner).expect("it waits");
             owned.waits_for = None;
+            self.waiting.remove(&owner.session);
             if waiter.told.send(Woken::Granted).is_ok() {
                 place.add(owner, mode);
                 owned.log.push((target.clone(), mode));
@@ -373,7 +402,7 @@ impl Table {
     /// Whether nothing is claimed or waited for.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty() && self.owners.is_empty()
+        self.places.is_empty() && self.owners.is_empty() && self.waiting.is_empty()
     }
 }
 
@@ -381,11 +410,14 @@ impl Table {
 mod tests {
     use super::*;
 
-    const A: Owner = Owner(1);
-    const B: Owner = Owner(2);
-    const C: Owner = Owner(3);
+    const A: Owner = Owner { number: 1, session: 10 };
+    const B: Owner = Owner { number: 2, session: 30 };
+    const C: Owner = Owner { number: 3, session: 20 };
     const UPDATE: Mode = Mode::Row(Strength::Update);
     const SHARE: Mode = Mode::Row(Strength::Share);
+
+    /// No other locks.
+    const NONE: OtherWaits<'static> = &|_| Vec::new();
 
     fn row(number: u8) -> Target {
         Target::Row([&ObjectId::new(7).to_bytes()[..], &[number]].concat())
@@ -403,8 +435,8 @@ mod tests {
         let mut table = Table::new();
         assert!(table.claim(A, &row(1), UPDATE) && table.claim(A, &row(1), SHARE));
         assert!(!table.claim(B, &row(1), SHARE) && table.claim(B, &row(2), SHARE));
-        let mut b = waits(table.wait(B, &row(1), SHARE));
-        let mut c = waits(table.wait(C, &row(1), UPDATE));
+        let mut b = waits(table.wait(B, &row(1), SHARE, NONE));
+        let mut c = waits(table.wait(C, &row(1), UPDATE, NONE));
         let since = table.released();
         table.release(A, 0);
         assert_eq!(b.try_recv(), Ok(Woken::Granted));
@@ -423,13 +455,13 @@ mod tests {
     fn who_ends_waiting_lets_those_behind_it_go_on() {
         let mut table = Table::new();
         assert!(table.claim(A, &row(1), SHARE));
-        let b = waits(table.wait(B, &row(1), UPDATE));
-        let mut c = waits(table.wait(C, &row(1), SHARE));
+        let b = waits(table.wait(B, &row(1), UPDATE, NONE));
+        let mut c = waits(table.wait(C, &row(1), SHARE, NONE));
         drop(b);
         assert!(table.end_wait(B).is_some());
         assert_eq!(c.try_recv(), Ok(Woken::Granted));
         // One that is not heard any more is passed over.
-        drop(waits(table.wait(B, &row(1), UPDATE)));
+        drop(waits(table.wait(B, &row(1), UPDATE, NONE)));
         table.release(A, 0);
         table.release(C, 0);
         assert!(!table.has(B, &row(1), UPDATE));
@@ -443,9 +475,9 @@ mod tests {
         for (owner, number) in [(A, 1), (B, 2), (C, 3)] {
             assert!(table.claim(owner, &row(number), UPDATE));
         }
-        let mut b = waits(table.wait(B, &row(3), UPDATE));
-        let mut c = waits(table.wait(C, &row(1), UPDATE));
-        let mut a = waits(table.wait(A, &row(2), UPDATE));
+        let mut b = waits(table.wait(B, &row(3), UPDATE, NONE));
+        let mut c = waits(table.wait(C, &row(1), UPDATE, NONE));
+        let mut a = waits(table.wait(A, &row(2), UPDATE, NONE));
         assert_eq!(c.try_recv(), Ok(Woken::Without));
         assert!(a.try_recv().is_err() && b.try_recv().is_err());
         table.release(C, 0);
@@ -456,10 +488,28 @@ mod tests {
         assert!(table.is_empty());
         // The youngest comes last.
         assert!(table.claim(A, &row(1), SHARE) && table.claim(B, &row(1), SHARE));
-        let mut a = waits(table.wait(A, &row(1), UPDATE));
-        assert!(matches!(table.wait(B, &row(1), UPDATE), Waiting::Over(Woken::Without)));
+        let mut a = waits(table.wait(A, &row(1), UPDATE, NONE));
+        assert!(matches!(table.wait(B, &row(1), UPDATE, NONE), Waiting::Over(Woken::Without)));
         table.release(B, 0);
         assert_eq!(a.try_recv(), Ok(Woken::Granted));
+        table.release(A, 0);
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_circle_with_other_locks_ends_by_a_claim() {
+        let mut table = Table::new();
+        assert!(table.claim(A, &row(1), UPDATE));
+        // The owner of the row waits for another lock, which the session of who wants the row has.
+        let others = |session| if session == A.session { vec![B.session] } else { Vec::new() };
+        assert!(matches!(table.wait(B, &row(1), UPDATE, &others), Waiting::Over(Woken::Without)));
+        let mut b = waits(table.wait(B, &row(1), UPDATE, NONE));
+        table.break_circles(C.session, &others);
+        assert!(b.try_recv().is_err(), "no circle goes through this session");
+        table.break_circles(A.session, &others);
+        assert_eq!(b.try_recv(), Ok(Woken::Without));
+        // One without claims stays.
+        table.break_circles(A.session, &|_| vec![A.session]);
         table.release(A, 0);
         assert!(table.is_empty());
     }

@@ -43,7 +43,8 @@ impl Bus {
         self: &Arc<Bus>,
         attempt: impl FnOnce() -> nvcaracal::Result<Ticket<Vec<u8>>>,
         process: i32,
-        (promise, reader): (Promise, Reader),
+        promise: Promise,
+        reader: Reader,
     ) -> Result<Arc<Slot>, (nvcaracal::Error, Promise)> {
         let _known = self.enter();
         match attempt() {
@@ -60,7 +61,8 @@ impl Bus {
         self: &Arc<Bus>,
         submitted: impl Future<Output = nvcaracal::Result<Ticket<Vec<u8>>>>,
         process: i32,
-        (promise, reader): (Promise, Reader),
+        promise: Promise,
+        reader: Reader,
     ) -> Result<Arc<Slot>, (nvcaracal::Error, Promise)> {
         let mut submitted = pin!(submitted);
         let mut rest = Some((promise, reader));
