@@ -71,15 +71,15 @@ pub(super) async fn outcome(outcome: Outcome, ends: Ends<'_>) -> Result<Answer> 
         answer = &mut pending => return answer,
         cause = ends.come() => cause,
     };
-    let is_call = pending.interrupt(cause);
+    let interrupted = pending.interrupt(cause);
     if cause == Cause::Lost {
         // What it waits for may never come.
         return Err(cause.error());
     }
     let answer = pending.await;
-    if cause == Cause::Request && answer.is_ok() && !is_call {
-        // A query that was done already: the request is for what has arrived behind it, if anything
-        // has. One that comes while a call runs ends nothing.
+    if cause == Cause::Request && interrupted.take_back() {
+        // It was done already: the request is for what has arrived behind it, if anything has. One
+        // that comes while a call runs ends nothing.
         ends.requests.give_back();
     }
     answer

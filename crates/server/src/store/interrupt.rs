@@ -54,6 +54,9 @@ impl Cause {
     }
 }
 
+/// The bit of a cause that was heard.
+const HEARD: u8 = 1 << 7;
+
 /// Interrupts one statement, or all statements of a connection.
 #[derive(Default)]
 pub(crate) struct Interrupt {
@@ -88,16 +91,33 @@ impl Interrupt {
         self.told.notify_waiters();
     }
 
+    /// Takes the cause back, unless it was heard. Returns whether it did.
+    pub(super) fn take_back(&self) -> bool {
+        let told = self.cause.load(Ordering::Acquire);
+        let (ordering, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        told & HEARD == 0 && self.cause.compare_exchange(told, 0, ordering, failed).is_ok()
+    }
+
+    /// Returns why it is itself interrupted, which is heard with that.
+    fn own_cause(&self) -> Option<Cause> {
+        if self.cause.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let hear = |told| (told != 0).then_some(told | HEARD);
+        let told = self.cause.try_update(Ordering::AcqRel, Ordering::Acquire, hear).ok()?;
+        Cause::of(told & !HEARD)
+    }
+
     /// Returns why it is interrupted, itself or by its connection.
     fn cause(&self) -> Option<Cause> {
         let connection = || self.connection.as_ref().and_then(|outer| outer.cause());
-        Cause::of(self.cause.load(Ordering::Acquire)).or_else(connection)
+        self.own_cause().or_else(connection)
     }
 
     /// Checks, before a statement begins, whether it was itself interrupted. The end of its
     /// connection does not count: statements that a client sent before still run.
     pub(super) fn check_own(&self) -> Result<()> {
-        Cause::of(self.cause.load(Ordering::Acquire)).map_or(Ok(()), |cause| Err(cause.error()))
+        self.own_cause().map_or(Ok(()), |cause| Err(cause.error()))
     }
 
     /// Returns the error of an interrupted statement.
@@ -121,7 +141,7 @@ impl Interrupt {
             let mut told = pin!(self.told.notified());
             // An interrupt from here on is not missed.
             told.as_mut().enable();
-            if let Some(cause) = Cause::of(self.cause.load(Ordering::Acquire)) {
+            if let Some(cause) = self.own_cause() {
                 return cause;
             }
             told.await;
@@ -180,6 +200,9 @@ mod tests {
         first.tell(Cause::Request);
         assert_eq!(first.cause(), Some(Cause::Timeout), "the first cause counts");
         assert!(first.check_own().is_err() && second.check().is_ok());
+        assert!(!first.take_back(), "it was heard");
+        second.tell(Cause::Request);
+        assert!(second.take_back() && second.check().is_ok());
         let never = std::future::pending::<()>();
         assert!(first.or(never).await.is_err(), "what was told before is heard");
         let never = std::future::pending::<()>();

@@ -294,11 +294,11 @@ impl Future for Pending {
 }
 
 impl Pending {
-    /// Lets the statement end before its time, if it is no call yet; the answer says whether it
-    /// did. Returns whether it was one, which takes place.
-    pub fn interrupt(&self, cause: Cause) -> bool {
+    /// Lets the statement end before its time, if it is no call yet.
+    pub(crate) fn interrupt(&self, cause: Cause) -> Interrupted {
         self.slot.interrupt.tell(cause);
-        matches!(*lock(&self.slot.state), State::Called(..))
+        let is_call = matches!(*lock(&self.slot.state), State::Called(..));
+        Interrupted { interrupt: Arc::clone(&self.slot.interrupt), is_call }
     }
 
     /// Waits on this thread.
@@ -307,6 +307,21 @@ impl Pending {
     /// The statement's.
     pub fn wait(self) -> Result<Answer> {
         block_on(self)
+    }
+}
+
+/// What was told a statement that is waited for.
+pub(crate) struct Interrupted {
+    interrupt: Arc<Interrupt>,
+    /// Whether it was a call, which takes place.
+    is_call: bool,
+}
+
+impl Interrupted {
+    /// Takes it back when the statement is answered, if that had been done already. Returns whether
+    /// it did.
+    pub(crate) fn take_back(self) -> bool {
+        !self.is_call && self.interrupt.take_back()
     }
 }
 
