@@ -62,7 +62,9 @@ class Autogenerate(unittest.TestCase):
         self.engine.dispose()
 
     def test_a_second_run_finds_nothing(self):
-        options = {"compare_type": True, "compare_server_default": True}
+        # Other clients leave tables in the store.
+        is_ours = lambda name, kind, _: kind != "table" or name in METADATA.tables
+        options = {"compare_type": True, "compare_server_default": True, "include_name": is_ours}
         with self.engine.connect() as connection:
             context = MigrationContext.configure(connection, opts=options)
             self.assertEqual(compare_metadata(context, METADATA), [])
