@@ -52,7 +52,7 @@ impl Conversation {
 
     /// COMMIT has failed.
     pub(super) fn never_listened(&self, channels: &[String]) {
-        channels.iter().for_each(|channel| self.mailbox().forget(channel));
+        channels.iter().for_each(|channel| self.mailbox().unlisten(Some(channel)));
     }
 
     /// The transaction has committed.

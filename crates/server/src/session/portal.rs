@@ -104,13 +104,13 @@ impl Conversation {
         if matches!(self.held, Some(Held::Copy(..))) {
             return Err(behind_a_copy().into());
         }
-        let is_read = statement.is_read();
+        let (is_read, locks_rows) = (statement.is_read(), statement.locks_rows());
         let rows_max = if statement.has_rows() { rows_max } else { 0 };
         if statement.is_definition() || is_read && rows_max > 0 {
             self.open_held().await?;
         }
-        let keeps_snapshot = self.keeps_snapshot();
-        if keeps_snapshot && is_read && rows_max > 0 {
+        let begins = self.keeps_snapshot() || locks_rows && !self.is_in_block();
+        if begins && is_read && rows_max > 0 {
             self.open_implicit().await?;
         }
         self.refuse_by_block(&statement).await?;
@@ -125,7 +125,7 @@ impl Conversation {
             let (execution, room) = self.submit(submission, true).await?;
             self.settle(execution, room).await?;
             self.set_at_end(name, &statement);
-        } else if is_read && self.held.is_none() && !keeps_snapshot {
+        } else if is_read && self.held.is_none() && !begins {
             let (execution, room) = self.submit(submission, true).await?;
             self.held = Some(Held::Read(execution, room));
             self.set_at_end(name, &statement);

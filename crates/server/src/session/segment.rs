@@ -1,7 +1,7 @@
 //! Segments: the messages between two Syncs, or one text.
 //!
-//! From the first write on, a segment is one transaction; at REPEATABLE READ and SERIALIZABLE from
-//! its first statement on. Its statements are held and submitted as one call at its end. If one has
+//! From its first statement that writes or locks rows on, a segment is one transaction; at
+//! REPEATABLE READ and SERIALIZABLE from its first statement on. Its statements are held and submitted as one call at its end. If one has
 //! to be answered earlier, they become an implicit block instead.
 
 use super::conversation::{Conversation, Held, Stop, Submission};

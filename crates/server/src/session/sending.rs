@@ -1,4 +1,4 @@
-//! The other half of a connection: it waits for answers in order and sends them.
+//! The sending half of a connection: awaits answers in their order, and writes them to the socket.
 
 use super::queue::{Entry, Execution, Outcome, Queued, Shape};
 use crate::cancel::Requests;
@@ -15,18 +15,19 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
 use values::{Error, Result, SqlState, Timestamp};
 
-/// What ends a statement that is waited for.
+/// The events that interrupt a statement while its answer is awaited.
 pub(super) struct Ends<'s> {
     /// The cancel requests of the session.
     pub(super) requests: &'s Requests,
-    /// Whether it is the next one whose answer is sent, and no part of the message that is handled.
+    /// Whether the answer is the next in the send queue. Otherwise the statement belongs to the
+    /// message that is being handled.
     pub(super) is_sent: bool,
-    /// `statement_timeout`
+    /// When `statement_timeout` expires.
     pub(super) deadline: Option<Instant>,
 }
 
 impl Ends<'_> {
-    /// Waits for one of them.
+    /// Waits for the first of the events.
     pub(super) async fn come(&self) -> Cause {
         let passed = async {
             match self.deadline {
@@ -47,7 +48,7 @@ impl Ends<'_> {
         }
     }
 
-    /// Waits for what a connection does, which is told to end when one of them comes.
+    /// Awaits a future of the connection, and interrupts its statement at the first event.
     pub(super) async fn or<T>(&self, ender: &Ender, doing: impl Future<Output = T>) -> T {
         let mut doing = pin!(doing);
         tokio::select! {
@@ -59,8 +60,8 @@ impl Ends<'_> {
     }
 }
 
-/// Waits for an answer. A statement that is no call yet may be ended meanwhile; the answer says
-/// whether it was.
+/// Awaits an answer. At the first event a statement that was not submitted yet is interrupted, and
+/// then answers with an error.
 pub(super) async fn outcome(outcome: Outcome, ends: Ends<'_>) -> Result<Answer> {
     let mut pending = match outcome {
         Outcome::Ready(answer) => return answer,
@@ -73,13 +74,13 @@ pub(super) async fn outcome(outcome: Outcome, ends: Ends<'_>) -> Result<Answer> 
     };
     let interrupted = pending.interrupt(cause);
     if cause == Cause::Lost {
-        // What it waits for may never come.
+        // Its locks may never be released.
         return Err(cause.error());
     }
     let answer = pending.await;
     if cause == Cause::Request && interrupted.take_back() {
-        // It was done already: the request is for what has arrived behind it, if anything has. One
-        // that comes while a call runs ends nothing.
+        // The statement had finished: the request counts for the next message, if one has arrived.
+        // Calls that were submitted are never cancelled.
         ends.requests.give_back();
     }
     answer
@@ -92,9 +93,9 @@ pub(super) struct Sending<W> {
     requests: Arc<Requests>,
     mailbox: Arc<Mailbox>,
     clock: fn() -> Timestamp,
-    /// Whether the client was told last that the server waits, outside of a block.
+    /// Whether the last message was ReadyForQuery outside of a block.
     is_idle: bool,
-    /// Whether the connection ends, as the session has missed notifications.
+    /// Whether the connection ends because the session has missed notifications.
     has_missed: bool,
 }
 
@@ -109,20 +110,23 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         Sending { socket, out, requests, mailbox, clock, is_idle, has_missed }
     }
 
-    /// Says messages; before the server waits outside of a block, what the session was told.
+    /// Appends messages. Notifications precede a ReadyForQuery outside of a block.
     fn say(&mut self, messages: Messages) {
         let (messages, idle) = messages.split_idle();
         self.is_idle &= messages.is_empty();
         self.out.append(messages);
         if let Some(idle) = idle {
             self.tell();
+            if self.has_missed {
+                return;
+            }
             self.out.append(idle);
             self.is_idle = true;
             self.requests.activity.waits(b'I', (self.clock)());
         }
     }
 
-    /// Says what the session was told of channels that it listens to.
+    /// Appends the notifications of the session.
     fn tell(&mut self) {
         match self.mailbox.take() {
             Ok(all) => {
@@ -138,16 +142,17 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         }
     }
 
-    /// The next entry. Meanwhile an idle client learns what its session is told.
+    /// Returns the next entry of the queue. An idle client receives notifications meanwhile.
     async fn next(&mut self, queue: &mut Receiver<Queued>) -> io::Result<Option<Queued>> {
         loop {
+            if self.has_missed {
+                self.flush().await?;
+                return Ok(None);
+            }
             if let Ok(queued) = queue.try_recv() {
                 return Ok(Some(queued));
             }
             self.flush().await?;
-            if self.has_missed {
-                return Ok(None);
-            }
             let mailbox = Arc::clone(&self.mailbox);
             tokio::select! {
                 biased;
@@ -222,7 +227,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         Ok(())
     }
 
-    /// Sends an answer, part by part; says how many bytes it had.
+    /// Sends an answer in parts, and returns its size in bytes.
     async fn answer(
         &mut self,
         answer: Answer,

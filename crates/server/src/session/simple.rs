@@ -168,6 +168,9 @@ impl Conversation {
         }
         let values = values_of(&prepared)?;
         self.refuse_by_block(&statement).await?;
+        if !is_last && statement.locks_rows() && !self.is_in_block() {
+            self.open_implicit().await?;
+        }
         let is_read = statement.is_read() || self.is_in_block();
         let submission = Submission {
             memory: prepared.memory.clone(),

@@ -1,9 +1,9 @@
-//! What queries do beside reading: locks, and sleeps. No call does any of it.
+//! Functions with side effects in queries: advisory locks, `pg_sleep`, signals to sessions. Logged
+//! calls have none of them.
 //!
-//! A query that has to wait ends with an error that no client sees, and is run again from its
-//! beginning when it has waited: on the same state, so its functions are called in the same order,
-//! and those that were called before answer what they answered then. So it holds no thread, and
-//! each function does what it does once.
+//! A query that has to wait stops with an internal error, waits without a thread, and then runs
+//! again from its beginning on the same state. Its functions are called in the same order, and
+//! results of the first run are replayed, so that each side effect happens once.
 
 use super::advisory::{Key, LockTable, SessionLocks};
 use super::backends::Backends;
@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use values::{Datum, Error, Result, SqlState, Timestamp};
 
-/// The most warnings that a client is told of one statement.
+/// Maximum number of warnings of one statement.
 const WARNINGS_MAX: usize = 100;
-/// The most calls of one query.
+/// Maximum number of function calls of one query.
 const CALLS_MAX: usize = 10_000_000;
 
-/// What a function answered.
+/// Result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     Nothing,
@@ -40,22 +40,22 @@ impl Said {
     }
 }
 
-/// What a query has to wait for before it goes on.
+/// The reason for which a query waits.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     Lock(Key, AdvisoryMode),
-    /// The sleep so far, before a lock is asked for.
+    /// The sleep of `pg_sleep`, before the next lock is requested.
     Sleep,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What functions answered, in the order of their calls.
+    /// Results of functions, in call order.
     said: Vec<Said>,
-    /// How many of these the run has been given.
+    /// Number of results that were replayed in this run.
     at: usize,
     wanted: Option<Wanted>,
-    /// How long the query still has to sleep.
+    /// Remaining sleep.
     sleep: Duration,
     warnings: Vec<Error>,
 }
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// What the server has for all queries.
+/// Shared state of the server that functions use.
 pub(super) struct Means {
     pub(super) table: Arc<LockTable>,
     pub(super) claims: Arc<Claims>,
@@ -77,7 +77,7 @@ pub(super) struct Means {
     pub(super) backends: Option<Arc<dyn Backends>>,
 }
 
-/// What the server does for one query.
+/// The side effects of one query.
 pub(super) struct QueryServices {
     means: Means,
     locks: Arc<SessionLocks>,
@@ -105,15 +105,15 @@ impl QueryServices {
         })
     }
 
-    /// Whether the run has ended only to wait.
+    /// Whether the run has stopped in order to wait.
     pub(super) fn wants(&self) -> bool {
         lock(&self.state).wanted.is_some()
     }
 
-    /// Waits for what the run has ended for. The query is to run again then.
+    /// Waits for the lock or sleep that stopped the run. The query then runs again.
     ///
     /// # Errors
-    /// What ends the wait.
+    /// A timeout, a cancel request, or a deadlock (40P01).
     pub(super) async fn wait(&self, watch: &Watch) -> Result<()> {
         let wanted = lock(&self.state).wanted.take();
         match wanted {
@@ -135,10 +135,10 @@ impl QueryServices {
         watch.interrupt().or_in_time(taken).await
     }
 
-    /// Sleeps for as long as the query's functions have said.
+    /// Sleeps for the total time of the query's `pg_sleep` calls.
     ///
     /// # Errors
-    /// What ends it.
+    /// A timeout or a cancel request.
     pub(super) async fn sleep(&self, watch: &Watch) -> Result<()> {
         let time = std::mem::take(&mut lock(&self.state).sleep);
         if time.is_zero() {
@@ -147,13 +147,13 @@ impl QueryServices {
         watch.interrupt().or(self.means.timer.sleep(time)).await
     }
 
-    /// The answer with the warnings that came on the way.
+    /// Adds the warnings of the query to its answer.
     pub(super) fn warned(&self, answer: Answer) -> Answer {
         let warnings = std::mem::take(&mut lock(&self.state).warnings);
         Answer { warnings, ..answer }
     }
 
-    /// Does what a function says for the first time; `None` if the query has to wait before.
+    /// Runs a function that has no recorded result; `None` if the query has to wait first.
     fn first_call(
         &self,
         state: &mut State,
@@ -219,7 +219,7 @@ fn malformed() -> Error {
     Error::new(SqlState::DATA_CORRUPTED, "plan calls a function with other types")
 }
 
-/// How long a function says that the query sleeps; no time of what is negative.
+/// Returns the duration of a `pg_sleep` call; zero if it is negative.
 fn duration(form: SleepForm, arguments: &[Datum], now: Timestamp) -> Result<Duration> {
     let micros = |count: i64| Duration::from_micros(u64::try_from(count).unwrap_or(0));
     Ok(match (form, arguments) {

@@ -447,6 +447,11 @@ impl Statement {
         self.planned.as_ref().is_some_and(Planned::awaits_rows)
     }
 
+    /// Whether it is a query that locks rows until the end of its transaction.
+    pub(crate) fn locks_rows(&self) -> bool {
+        self.is_read() && self.locking.is_some()
+    }
+
     /// Whether its answer is rows, of which a query may have some without columns.
     #[must_use]
     pub fn has_rows(&self) -> bool {

@@ -57,3 +57,6 @@ SELECT i::text FROM (VALUES (9), (10), (1)) v(i) ORDER BY i FETCH FIRST 2 ROWS W
 SELECT upper(i) FROM (VALUES ('b'), ('A'), ('a')) v(i) ORDER BY upper FETCH FIRST 1 ROW WITH TIES;
 SELECT i FROM (VALUES (1), (1), (2)) v(i) ORDER BY i OFFSET 1 FETCH FIRST 0 ROWS WITH TIES;
 SELECT i FROM (VALUES (1), (1), (2)) v(i) ORDER BY i OFFSET 1 FETCH FIRST 1 ROW WITH TIES;
+-- What rows are grouped by keeps its columns, in the set or not.
+SELECT n % 4 AS m, n, count(*) FROM things GROUP BY ROLLUP (n % 4, n) ORDER BY 1, 2, 3;
+SELECT n + 1 AS m, n, count(*) FROM things GROUP BY GROUPING SETS ((n + 1), (n), ()) HAVING n + 1 > 0 OR n > 0 ORDER BY 1, 2, 3;

@@ -31,3 +31,5 @@ INSERT INTO codes VALUES ('AB12');
 INSERT INTO codes VALUES ('ab12');
 WITH gone AS (DELETE FROM codes WHERE c ~ '^A' RETURNING c) INSERT INTO codes SELECT upper(regexp_replace(c, '\d+', '7')) FROM gone RETURNING c;
 SELECT c FROM codes;
+-- A pattern without groups is its first group.
+SELECT regexp_substr('xabc', 'a.', 1, 1, '', 1), regexp_instr('xabc', 'a.', 1, 1, 0, '', 1), regexp_substr('xabc', 'a.', 1, 1, '', 2), regexp_instr('xabc', 'a.', 1, 1, 0, '', 2);

@@ -63,17 +63,46 @@ fn a_block_commits_with_the_catalog_that_it_was_told() {
 }
 
 #[test]
-fn a_block_that_writes_reads_the_catalog_or_tables() {
-    let mut client = Client::new(&memory());
-    client.run("CREATE TABLE own (a int PRIMARY KEY)").unwrap();
-    let both = "SELECT count(*) FROM own, pg_class WHERE relname = 'own'";
-    client.begin(WRITES);
-    assert_eq!(code(client.within(both)), "0A000");
-    client.block(server::store::BlockOperation::RollBack).unwrap();
-    client.begin(READS);
-    assert_eq!(shown(&client.within(both).unwrap().rows[0]), ["0"]);
-    client.commit().unwrap();
-    assert_eq!(client.value(both), "0");
+fn a_block_commits_on_the_tables_that_it_read_with_the_catalog() {
+    const SERIALIZABLE: Modes = Modes { keeps_snapshot: true, is_read_only: false };
+    let store = memory();
+    let (mut one, mut other) = (Client::new(&store), Client::new(&store));
+    one.run("CREATE TABLE own (name text PRIMARY KEY, n int)").unwrap();
+    one.run("CREATE TABLE noted (n int PRIMARY KEY)").unwrap();
+    one.run("INSERT INTO own VALUES ('own', 1), ('absent', 2)").unwrap();
+    let both = "SELECT sum(n) FROM own, pg_class WHERE relname = own.name";
+    let told = |client: &mut Client, expected: &str| {
+        assert_eq!(shown(&client.within(both).unwrap().rows[0]), [expected]);
+    };
+    let mut note = 0;
+    let mut commits = |change: &str, end: &str| {
+        for modes in [WRITES, SERIALIZABLE] {
+            note += 1;
+            one.begin(modes);
+            told(&mut one, "1");
+            one.within(&format!("INSERT INTO noted VALUES ({note})")).unwrap();
+            other.run(change).unwrap();
+            let committed = one.commit().map_or_else(|e| e.state().code().to_owned(), |a| a.tag);
+            assert_eq!(committed, end, "{change}");
+        }
+    };
+    commits("SELECT 1", "COMMIT");
+    // Another table, and the same rows again.
+    commits("INSERT INTO noted SELECT max(n) + 1000 FROM noted", "COMMIT");
+    commits("UPDATE own SET n = 1 WHERE name = 'own'", "COMMIT");
+    commits("UPDATE own SET n = n + 1 WHERE name = 'absent'", "40001");
+    commits("COMMENT ON TABLE noted IS 'x'", "40001");
+    // What the block has written and defined itself counts.
+    one.begin(WRITES);
+    one.within("UPDATE own SET n = 7 WHERE name = 'own'").unwrap();
+    told(&mut one, "7");
+    one.within("CREATE TABLE absent (a int PRIMARY KEY)").unwrap();
+    assert_eq!(shown(&one.within(both).unwrap().rows[0])[0], "11");
+    one.commit().unwrap();
+    assert_eq!(one.value("SELECT count(*) FROM noted"), "8");
+    one.begin(READS);
+    told(&mut one, "11");
+    one.commit().unwrap();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! FOR UPDATE and LOCK TABLE: who has claimed what, who waits for it, and what comes of it.
 
-use crate::support::{Client, PATIENCE, Server, query, run, sync};
+use crate::support::{Client, PATIENCE, Server, bind, execute, flush, parse, query, run, sync};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -413,6 +413,37 @@ fn statements_outside_of_blocks_pass_by_or_wait() {
     assert_eq!(one.query("COMMIT"), ["COMMIT", "ready"]);
     assert_eq!(other.answers().last().unwrap(), "ready");
     assert_eq!(other.query("SELECT who FROM job ORDER BY id LIMIT 2")[..2], ["row 2", "row 4"]);
+}
+
+/// From a query that locks rows on, a segment or text is one transaction, also if it is answered
+/// before its end.
+#[test]
+fn a_segment_keeps_the_rows_that_it_locks() {
+    let server = with_jobs();
+    let (mut one, mut other) = (server.client(), server.client());
+    let lock = "SELECT who FROM job WHERE id = 1 FOR UPDATE";
+    let nowait = format!("{lock} NOWAIT");
+    let limited = [parse("", lock), bind("", "", &[]), execute("", 1), flush()];
+    let update = "UPDATE job SET who = coalesce(who, 0) + 1 WHERE id = 1";
+    let early = [[run(lock), flush()].concat(), run(lock), limited.concat()];
+    for (round, sent) in early.iter().enumerate() {
+        one.send(sent);
+        while !matches!(one.next().expect("an answer").kind, b'C' | b's') {}
+        assert_eq!(other.query(&nowait), ["error 55P03", "ready"], "round {round}");
+        assert_eq!(one.segment(&[run(update)]).last().unwrap(), "ready");
+        let who = format!("row {}", round + 1);
+        assert_eq!(other.query(&nowait), [&who, "SELECT 1", "ready"]);
+    }
+    // At the end of the segment nothing is kept that was alone in it.
+    assert_eq!(one.segment(&[run(lock)]).last().unwrap(), "ready");
+    assert_eq!(other.query(&nowait)[1], "SELECT 1");
+    other.query("SELECT pg_advisory_lock(7)");
+    one.send(&query(&format!("{lock}; SELECT pg_advisory_lock(7); {update}")));
+    while one.next().expect("an answer").kind != b'C' {}
+    assert_eq!(other.query(&nowait), ["error 55P03", "ready"]);
+    other.query("SELECT pg_advisory_unlock(7)");
+    assert_eq!(one.answers(), ["row ", "SELECT 1", "UPDATE 1", "ready"]);
+    assert_eq!(other.query(&nowait)[0], "row 4");
 }
 
 #[test]

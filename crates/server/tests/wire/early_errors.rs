@@ -1,7 +1,9 @@
 //! An error comes when it happens, not with the Sync: whoever waits for it without one gets it. The
 //! answers are those that PostgreSQL 15 gives to the same messages.
 
-use crate::support::{Client, bind, execute, message, parse, query, run, sync, with_table_a};
+use crate::support::{
+    Client, bind, execute, flush, message, parse, query, run, sync, with_table_a,
+};
 
 const ROW: &str = "INSERT INTO a VALUES (1)";
 const OTHER: &str = "INSERT INTO a VALUES (2)";
@@ -22,7 +24,6 @@ fn check(client: &mut Client, messages: &[Vec<u8>], expected: &str) {
 
 fn checks(client: &mut Client, mut check: impl FnMut(&mut Client, &[Vec<u8>], &str)) {
     let wrong = || parse("", "SELEC 1");
-    let flush = || message(b'H', b"");
     let mut check = |messages: &[Vec<u8>], expected: &str| check(client, messages, expected);
     check(&[wrong()], "error 42601");
     check(&[wrong(), flush()], "error 42601");

@@ -1,7 +1,7 @@
 //! Isolation levels and READ ONLY: what they mean for blocks, texts and pipelines, and how they are
 //! set and shown.
 
-use crate::support::{Client, Server, bind, execute, message, parse, run, sync};
+use crate::support::{Client, Server, bind, execute, flush, parse, run, sync};
 
 fn started() -> Server {
     let server = Server::start();
@@ -18,10 +18,6 @@ fn shown(client: &mut Client, name: &str) -> String {
     let planned = client.query(&format!("SELECT current_setting(lower('{name}'))"));
     assert_eq!(text[0], planned[0], "{name}");
     text[0].clone()
-}
-
-fn flush() -> Vec<u8> {
-    message(b'H', b"")
 }
 
 /// Takes messages up to the command tag.

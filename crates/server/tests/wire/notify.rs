@@ -162,6 +162,12 @@ fn listening_begins_and_ends_with_the_transaction() {
     assert_eq!(one.query(channels)[0], "SELECT 0");
     let said = asked(&mut one, "LISTEN c; NOTIFY c, 'own'");
     assert_eq!(said, ["LISTEN", "NOTIFY", "told c own", "ready"]);
+    for round in 0..20 {
+        let said = asked(&mut one, "LISTEN g; NOTIFY g, 'before'");
+        assert_eq!(said[2], "told g before");
+        let said = asked(&mut one, "BEGIN; UNLISTEN g; NOTIFY g, 'own'; COMMIT");
+        assert_eq!(said, ["BEGIN", "UNLISTEN", "NOTIFY", "COMMIT", "ready"], "round {round}");
+    }
     let said = asked(&mut one, "UNLISTEN c; LISTEN d; NOTIFY d; SELECT 1 / 0; NOTIFY d");
     assert_eq!(said, ["UNLISTEN", "LISTEN", "NOTIFY", "error 22012", "ready"]);
     assert_eq!(one.query(channels)[0], "row c");
@@ -209,6 +215,7 @@ fn a_session_that_takes_nothing_is_told_so_and_writers_go_on() {
     let said = one.until_ready();
     let error = said.iter().find(|said| said.kind == b'E').expect("an error");
     assert_eq!(error.field(b'C').unwrap(), "53400");
+    assert_eq!(said.last().unwrap().kind, b'E', "nothing comes behind what ends the connection");
     while one.next().is_some() {}
     assert_eq!(two.query("NOTIFY a"), ["NOTIFY", "ready"]);
 }

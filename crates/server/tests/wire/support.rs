@@ -234,6 +234,10 @@ pub(crate) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
+pub(crate) fn flush() -> Vec<u8> {
+    message(b'H', b"")
+}
+
 pub(crate) fn query(text: &str) -> Vec<u8> {
     message(b'Q', format!("{text}\0").as_bytes())
 }

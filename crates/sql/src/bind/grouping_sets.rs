@@ -187,14 +187,22 @@ impl Rewriter<'_> {
         Ok(made)
     }
 
+    /// Whether rows are grouped by an expression in this set.
+    fn is_grouped(&self, expr: &Expr) -> bool {
+        self.set.iter().any(|own| is_same(own, expr))
+    }
+
     fn is_missing(&self, expr: &Expr) -> bool {
-        let is_in = |list: &[Expr]| list.iter().any(|own| is_same(own, expr));
-        is_in(self.all) && !is_in(self.set)
+        self.all.iter().any(|own| is_same(own, expr)) && !self.is_grouped(expr)
     }
 
     fn rewrite(&self, expr: &mut Expr) -> Result<()> {
         if self.is_missing(expr) {
             *expr = null_like(expr)?;
+            return Ok(());
+        }
+        if self.is_grouped(expr) {
+            // Its columns need not be in the set.
             return Ok(());
         }
         match expr {

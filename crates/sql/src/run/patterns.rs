@@ -434,10 +434,14 @@ impl Search<'_, '_> {
         found.into_iter().map(array).collect()
     }
 
-    /// The place of a group of the match that is wanted; 0 is the whole match.
+    /// The place of a group of the match that is wanted; 0 is the whole match, and so is 1 of a
+    /// pattern without groups.
     fn group(&mut self, wanted: &Wanted, group: usize) -> Result<Option<(usize, usize)>> {
         let mut place = None;
-        self.from(wanted, &mut |found| place = found.places.get(group).copied().flatten())?;
+        self.from(wanted, &mut |found| {
+            let group = if found.places.len() == 1 && group == 1 { 0 } else { group };
+            place = found.places.get(group).copied().flatten();
+        })?;
         Ok(place)
     }
 

@@ -6,8 +6,8 @@ use super::state::BlockState;
 use values::{Error, Result, SqlState};
 
 impl BlockState {
-    /// Refuses what writes where nothing may be written, and what reads tables together with what
-    /// no call knows.
+    /// Refuses what writes where nothing may be written, and what takes locks or sleeps for rows of
+    /// tables, as COMMIT reads them again.
     pub(super) fn check_kind(&self, statement: &Statement, planned: &Planned) -> Result<()> {
         let (is_query, notifies) = (planned.plan.is_query(), planned.notifies);
         let has_effect = !is_query || notifies || !planned.plan.numbers().is_empty();
@@ -20,18 +20,12 @@ impl BlockState {
             let message = format!("cannot execute {what} in a read-only transaction");
             return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message));
         }
-        if !self.reads_beside_tables(statement) {
+        if !statement.has_effects() || !self.reads_beside_tables(statement) {
             return Ok(());
         }
-        if statement.has_effects() {
-            return Err(Error::unsupported(
-                "advisory locks and pg_sleep in a query of tables, in a block that may write",
-                "Begin the block with READ ONLY, or call them in a query without tables.",
-            ));
-        }
         Err(Error::unsupported(
-            "a query of tables together with the system catalog, in a block that may write",
-            "Begin the block with READ ONLY, or ask in two queries.",
+            "advisory locks and pg_sleep in a query of tables, in a block that may write",
+            "Begin the block with READ ONLY, or call them in a query without tables.",
         ))
     }
 

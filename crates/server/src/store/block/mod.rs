@@ -32,6 +32,7 @@ mod reads;
 mod run;
 mod state;
 mod together;
+mod whole;
 
 pub(super) use numbers::Stock;
 pub use operation::{BlockOperation, Modes, Results};

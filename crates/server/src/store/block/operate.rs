@@ -416,23 +416,23 @@ impl Pipeline {
         let shared = &self.shared;
         self.all_answered().await;
         let since = if is_last { u64::MAX } else { released(shared, &run.statement) };
-        let (catalog, statement, snapshot) = loop {
+        let (catalog, statement, snapshot, of_tables) = loop {
             let catalog = shared.catalog();
             let version = catalog.version();
             if block.has_lost_base(&catalog) {
                 return Err(moved());
             }
             let statement = self.current_in(block, &run.statement)?;
+            let known = block.own_catalog().unwrap_or_else(|| Arc::clone(&catalog));
             let statement = match block.reads_beside_tables(&statement) {
-                true => {
-                    let own = block.own_catalog();
-                    let catalog = own.as_ref().unwrap_or(&catalog);
-                    statement.with_session(catalog, &run.session, &run.parameters)?
-                }
+                true => statement.with_session(&known, &run.session, &run.parameters)?,
                 false => statement,
             };
+            let of_tables = self.queries_of_tables(block, &known, &statement, run).await?;
             let moment = Moment { version, since };
-            if let Some(tried) = self.run_short(block, &statement, run, moment) {
+            if of_tables.is_empty()
+                && let Some(tried) = self.run_short(block, &statement, run, moment)
+            {
                 return Ok(tried);
             }
             let made = watch.interrupt().or(self.snapshot_for(block, &statement)).await?;
@@ -445,11 +445,12 @@ impl Pipeline {
             };
             // As for queries outside of blocks.
             if version == shared.catalog().version() {
-                break (catalog, statement, snapshot);
+                break (catalog, statement, snapshot, of_tables);
             }
             block.forget_first_snapshot();
         };
         block.check(shared, &catalog, &statement, run)?;
+        self.read_whole(block, &of_tables, snapshot.as_ref(), watch)?;
         let made = block.base.as_ref().map(|base| base.next_id());
         loop {
             let reads = Reads::of(snapshot.as_ref());

@@ -1,4 +1,4 @@
-//! The calls that notify and are not answered yet, and the order in which what they tell goes out.
+//! Delivers the notifications of calls in serial order, once their epoch is durable.
 
 use super::super::pending::{Promise, Reader, Slot};
 use super::super::pool::lock;
@@ -12,30 +12,30 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::task::Poll;
 
-/// What a call tells: who has submitted it, channels and payloads.
+/// The notifications of a call: process number of the sender, channels and payloads.
 type Told = (i32, Vec<Notice>);
 
 #[derive(Default)]
 struct State {
-    /// How many calls there were.
+    /// Number of calls so far.
     calls: u64,
-    /// Calls whose answers were not seen yet.
+    /// Calls whose answers were not read yet.
     open: BTreeMap<u64, Arc<Slot>>,
-    /// What calls tell that are answered, by their places in the serial order.
+    /// Notifications of answered calls, by serial number.
     answered: BTreeMap<u64, Told>,
 }
 
-/// Passes on what calls tell listeners.
+/// Delivers notifications to the mailboxes of listeners.
 #[derive(Default)]
 pub(in super::super) struct Bus {
-    /// Held from before a call is submitted until it is known here.
+    /// Shared from before a call is submitted until `State::open` has it.
     submitting: RwLock<()>,
     state: Mutex<State>,
     pub(super) channels: Channels,
 }
 
 impl Bus {
-    /// Submits a call that notifies, in an attempt that does not wait, and makes it known.
+    /// Submits a call that notifies, without waiting for room, and adds it to the open calls.
     ///
     /// # Errors
     /// Why it was not submitted, and the promise.
@@ -53,7 +53,7 @@ impl Bus {
         }
     }
 
-    /// Submits a call that notifies, and makes it known.
+    /// Submits a call that notifies, and adds it to the open calls.
     ///
     /// # Errors
     /// Why it was not submitted, and the promise.
@@ -84,7 +84,7 @@ impl Bus {
         self.submitting.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call was submitted. Its answer is read once, when it is found first.
+    /// Adds a submitted call to the open ones. Its answer is decoded once, by the first reader.
     fn called(
         self: &Arc<Bus>,
         ticket: Ticket<Vec<u8>>,
@@ -112,7 +112,7 @@ impl Bus {
         slot
     }
 
-    /// Passes on what answered calls tell.
+    /// Delivers the notifications of all answered calls.
     pub(in super::super) fn pass_on(&self) {
         if lock(&self.state).open.is_empty() && lock(&self.state).answered.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl Bus {
         }
     }
 
-    /// Looks at the answers of all calls that are known.
+    /// Decodes the answers of open calls, and removes answered ones.
     fn look(&self) {
         let state = lock(&self.state);
         let open: Vec<_> = state.open.iter().map(|(at, slot)| (*at, Arc::clone(slot))).collect();
@@ -147,7 +147,7 @@ impl Bus {
         }
     }
 
-    /// Passes on what a transaction tells that is no call, while no call is under way.
+    /// Delivers the notifications of a definition. No call is under way meanwhile.
     pub(in super::super) fn tell_now(&self, process: i32, notices: Vec<Notice>) {
         self.pass_on();
         let _order = lock(&self.state);

@@ -59,6 +59,19 @@ impl Inbox {
         drop(unsent);
         self.told.notify_one();
     }
+
+    /// Drops the notifications of these channels that were not sent yet.
+    fn drop_unsent(&self, channels: &BTreeSet<Arc<str>>) {
+        let mut unsent = lock(&self.unsent);
+        let Unsent { list, bytes, .. } = &mut *unsent;
+        list.retain(|one| {
+            let is_kept = !channels.contains(&one.channel);
+            if !is_kept {
+                *bytes -= NOTIFICATION_BYTES + one.channel.len() + one.payload.len();
+            }
+            is_kept
+        });
+    }
 }
 
 /// The sessions that listen to a channel, by the numbers of their connections.
@@ -123,36 +136,25 @@ impl Mailbox {
         Ok(true)
     }
 
-    /// Listens to a channel no more, or to none. What it was told before is still sent.
+    /// Stops listening to a channel, or to all. What was not sent of it before is dropped, since it
+    /// may come from the transaction of the UNLISTEN itself.
     pub(crate) fn unlisten(&self, channel: Option<&str>) {
         let mut own = lock(&self.own);
-        let gone = match channel {
-            Some(channel) => own.take(channel).into_iter().collect(),
+        let removed = match channel {
+            Some(channel) => own.take(channel).into_iter().collect::<BTreeSet<_>>(),
             None => std::mem::take(&mut *own),
         };
         let mut all = lock(&self.bus.channels.0);
-        for channel in gone {
-            if let Some(inboxes) = all.get_mut(&channel) {
+        for channel in &removed {
+            if let Some(inboxes) = all.get_mut(channel) {
                 inboxes.remove(&self.number);
                 if inboxes.is_empty() {
-                    all.remove(&channel);
+                    all.remove(channel);
                 }
             }
         }
-    }
-
-    /// Never listened to a channel: its transaction has failed.
-    pub(crate) fn forget(&self, channel: &str) {
-        self.unlisten(Some(channel));
-        let mut unsent = lock(&self.inbox.unsent);
-        let Unsent { list, bytes, .. } = &mut *unsent;
-        list.retain(|one| {
-            let is_other = &*one.channel != channel;
-            if !is_other {
-                *bytes -= NOTIFICATION_BYTES + one.channel.len() + one.payload.len();
-            }
-            is_other
-        });
+        drop(all);
+        self.inbox.drop_unsent(&removed);
     }
 
     /// The channels that it listens to.
@@ -214,7 +216,7 @@ mod tests {
         tell(&bus, "a", "1");
         tell(&bus, "b", "2");
         tell(&bus, "c", "3");
-        second.forget("b");
+        second.unlisten(Some("b"));
         assert_eq!((payloads(&first), payloads(&second)), (vec!["1".into()], vec!["1".into()]));
         second.unlisten(None);
         tell(&bus, "a", "4");
