@@ -154,9 +154,9 @@ fn a_block_that_met_a_limit_says_so_at_its_commit() {
     one.commit().unwrap();
 }
 
-/// What is said of the catalog first is what counts.
+/// A snapshot is of one catalog; at READ COMMITTED each query reads the newest.
 #[test]
-fn a_block_that_saw_two_catalogs_does_not_commit() {
+fn a_block_commits_on_the_catalog_of_its_level() {
     let tables = "SELECT count(*) FROM pg_class WHERE relname LIKE 'own%' AND relkind = 'r'";
     for modes in [READ_COMMITTED, SERIALIZABLE] {
         let store = counters();
@@ -171,12 +171,12 @@ fn a_block_that_saw_two_catalogs_does_not_commit() {
         }
         assert_eq!(shown(&again.unwrap().rows[0]), ["1"]);
         one.within(WRITE).unwrap();
-        assert_eq!(code(&one.commit()), "40001");
+        one.commit().unwrap();
     }
 }
 
 #[test]
-fn a_block_may_ask_for_tables_and_the_session_but_not_the_catalog() {
+fn a_block_may_ask_for_tables_and_the_session() {
     let store = counters();
     let mut one = Client::new(&store);
     one.begin(READ_COMMITTED);
@@ -186,7 +186,6 @@ fn a_block_may_ask_for_tables_and_the_session_but_not_the_catalog() {
     assert_eq!(error.state().code(), "42704");
     let missing = "SELECT b FROM t WHERE current_setting('none', true) IS NULL AND a = 2";
     assert_eq!(shown(&one.within(missing).unwrap().rows[0]), ["0"]);
-    assert_eq!(code(&one.within("SELECT b FROM t, pg_class")), "0A000");
     one.within(WRITE).unwrap();
     one.commit().unwrap();
     // What was planned for another catalog is not what was told.

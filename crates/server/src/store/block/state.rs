@@ -356,9 +356,10 @@ impl BlockState {
         *counted = counted.saturating_add(work);
         self.has_run = true;
         if statement.needs_system() {
-            // Its answer is that of the catalog, which the block commits with or not at all, or it
-            // reads tables in a block that only reads.
-            if statement.shows_catalog() {
+            // Its answer is of the catalog, on which a block that reads one state commits or not at
+            // all. At READ COMMITTED each query reads the newest catalog, as on PostgreSQL: tools
+            // look around in one session while another one defines.
+            if statement.shows_catalog() && self.modes.keeps_snapshot {
                 self.saw_catalog(statement.version);
             }
             return Tried::Done(result);
