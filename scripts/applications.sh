@@ -111,7 +111,8 @@ describe() {
         liquibase) title=Liquibase kind=java packages=(org.liquibase:liquibase-core:4.33.0 "$jdbc") ;;
         hibernate)
             title=Hibernate kind=java
-            packages=(org.hibernate.orm:hibernate-core:7.4.15.Final "$jdbc")
+            packages=(org.hibernate.orm:hibernate-core:7.4.15.Final
+                com.fasterxml.jackson.core:jackson-databind:2.19.2 "$jdbc")
             ;;
         jooq)
             title=jOOQ kind=java

@@ -11,7 +11,7 @@ exports.person = d.pgTable('person', {
   mood: exports.mood('mood').default('ok'),
   credit: d.numeric('credit', {precision: 10, scale: 2}).default('0'),
   about: d.jsonb('about').default({}),
-  tags: d.text('tags').array().default([]),
+  tags: d.text('tags').array(),
   token: d.uuid('token').defaultRandom(),
   at: d.timestamp('at', {withTimezone: true}).defaultNow(),
 }, (t) => [d.index('person_by_name').on(t.name, t.email.desc()),
