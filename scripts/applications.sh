@@ -96,7 +96,8 @@ describe() {
         kysely) title=Kysely packages=(kysely@0.29.9 pg@8.23.1) ;;
         node-pg-migrate) title=node-pg-migrate packages=(node-pg-migrate@9.0.0 pg@8.23.1) ;;
         prisma)
-            title=Prisma packages=(prisma@7.10.0 @prisma/client@7.10.0 @prisma/adapter-pg@7.10.0)
+            title='Prisma, its client'
+            packages=(prisma@7.10.0 @prisma/client@7.10.0 @prisma/adapter-pg@7.10.0 pg@8.23.1)
             ;;
         mikro-orm)
             title=MikroORM
@@ -123,10 +124,10 @@ describe() {
         golang-migrate)
             title=golang-migrate kind=go packages=(github.com/golang-migrate/migrate/v4)
             ;;
-        dbt) title=dbt-postgres kind=python packages=(dbt-postgres==1.11.0 dbt-core==1.12.6) ;;
+        dbt) title=dbt-postgres kind=python packages=(dbt-postgres==1.9.0 dbt-core==1.10.13) ;;
         airflow)
             title='Airflow, `db migrate`' kind=python
-            packages=(apache-airflow==3.3.2 psycopg2-binary==2.9.12 asyncpg==0.32.0)
+            packages=(apache-airflow==3.3.2 psycopg2-binary==2.9.13 asyncpg==0.32.0)
             ;;
         procrastinate)
             title=procrastinate kind=python
@@ -134,7 +135,7 @@ describe() {
             ;;
         pg-boss) title=pg-boss packages=(pg-boss@12.38.0) ;;
         graphile-worker) title=graphile-worker packages=(graphile-worker@0.18.0) ;;
-        peewee) title=Peewee kind=python packages=(peewee==4.5.3 psycopg2-binary==2.9.12) ;;
+        peewee) title=Peewee kind=python packages=(peewee==4.5.3 psycopg2-binary==2.9.13) ;;
         tortoise)
             title='Tortoise, aerich' kind=python
             packages=(tortoise-orm==1.1.9 aerich==0.10.1 asyncpg==0.32.0)
@@ -149,13 +150,23 @@ scenario_of() {
     if [ -d "$tests/applications/$1" ]; then echo "$tests/applications/$1"; else echo "$tests/clients/$1"; fi
 }
 
+# Writes Prisma's client of the schema. The program of its migrations, which comes from no registry, is
+# not needed for that, but asked for.
+generate_prisma() {
+    cp "$2/schema.prisma" "$1" && (cd "$1" && PRISMA_SCHEMA_ENGINE_BINARY=/bin/true \
+        node_modules/.bin/prisma generate)
+}
+
 # Installs an application and builds its scenario.
 install_application() {
     local name=$1 at=$installed/$1 from
     from=$(scenario_of "$name")
     case $kind in
         python | client) install_python "$at" "${packages[@]}" ;;
-        npm) install_npm "$at" "${packages[@]}" ;;
+        npm)
+            install_npm "$at" "${packages[@]}"
+            if [ "$name" = prisma ]; then generate_prisma "$at" "$from"; fi
+            ;;
         java)
             install_maven "$at" "${packages[@]}" \
                 && javac -d "$at/classes" -cp "$at/*" "$tests/applications/Steps.java" "$from"/*.java

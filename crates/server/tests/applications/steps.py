@@ -2,6 +2,8 @@
 
 
 def first_line(error):
+    while error.__cause__ is not None:
+        error = error.__cause__
     said = [line for line in str(error).splitlines() if line.strip()]
     return said[0].strip() if said else type(error).__name__
 
