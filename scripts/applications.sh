@@ -164,7 +164,7 @@ install_application() {
     case $kind in
         python | client) install_python "$at" "${packages[@]}" ;;
         npm)
-            install_npm "$at" "${packages[@]}"
+            install_npm "$at" "${packages[@]}" || return
             if [ "$name" = prisma ]; then generate_prisma "$at" "$from"; fi
             ;;
         java)

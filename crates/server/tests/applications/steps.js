@@ -11,6 +11,8 @@ function firstLine(error) {
   }
   if (error && error.cause) return firstLine(error.cause);
   const said = String((error && error.message) || error).split('\n');
+  // Prisma shows where the call stands first.
+  if (error && error.clientVersion) said.reverse();
   const line = (said.find((one) => one.trim()) || 'an error without words').trim();
   // Knex puts the statement before what the server says.
   return error && error.severity ? line.slice(line.lastIndexOf(' - ') + 1).replace(/^- /, '') : line;

@@ -49,7 +49,7 @@ scenario(async () => {
   });
   await step('groups', async () => {
     const rows = await prisma.visit.groupBy({by: ['personId'], _sum: {score: true}, _count: true,
-      having: {score: {avg: {gt: 1}}}});
+      having: {score: {_avg: {gt: 1}}}});
     assert.deepStrictEqual(rows, [{personId: 1, _sum: {score: 8}, _count: 2}]);
     const all = await prisma.visit.aggregate({_max: {score: true}, _avg: {score: true}});
     assert.deepStrictEqual(all, {_max: {score: 7}, _avg: {score: 4}});
