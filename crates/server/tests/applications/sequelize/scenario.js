@@ -58,7 +58,7 @@ scenario(async () => {
   });
   await step('find with include', async () => {
     const found = await Person.findOne({where: {name: {[Op.iLike]: 'ad%'}},
-      include: {model: Visit, include: Tag}, order: [[Visit, 'id', 'ASC']]});
+      include: {model: Visit, include: Tag}, order: [[Visit, 'place', 'ASC']]});
     assert.deepStrictEqual(found.Visits.map((visit) => visit.Tags.length), [1, 0]);
     assert.deepStrictEqual(found.tags, ['x', 'y']);
   });
