@@ -28,8 +28,12 @@ class Steps(unittest.TextTestResult):
         failed(test.id(), reason)
 
 
-if __name__ == "__main__":
+def run():
     unittest.TextTestRunner.resultclass = Steps
     sys.argv.pop(0)
     sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
     runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    run()
