@@ -120,14 +120,6 @@ scenario(async () => {
     assert.strictEqual(await people().countBy({email: 'c@d'}), 0);
     await people().restore({email: 'c@d'});
   });
-  await step('a stream', async () => {
-    try {
-      require.resolve('pg-query-stream');
-    } catch {
-      return;
-    }
-    await people().createQueryBuilder().stream();
-  });
   await step('a key that is taken', () => assert.rejects(
     people().insert({email: 'a@b'}), {name: 'QueryFailedError', code: '23505'}));
   await step('remove', async () => {
