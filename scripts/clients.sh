@@ -20,10 +20,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C
 
-python_packages='psycopg[binary]==3.3.9 sqlalchemy==2.1.9 alembic==1.20.1 django==5.2.19'
+python_packages=('psycopg[binary]==3.3.9' sqlalchemy==2.1.9 alembic==1.20.1 django==5.2.19)
 node_package=pg@8.23.1
 jdbc_version=42.7.8
-maven_plugin=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 # Seconds after which a client that does not end has failed.
 patience=120
 
@@ -49,6 +48,7 @@ if ! [[ $rounds =~ ^[1-9][0-9]*$ ]]; then echo "error: $rounds is no number" >&2
 if [ "${#names[@]}" -eq 0 ]; then names=(psycopg sqlalchemy alembic django node jdbc pgx); fi
 if [ "$is_postgresql" = false ] && [ ! -x "$binary" ]; then echo "error: there is no $binary" >&2 && exit 2; fi
 
+. scripts/installers.sh
 mkdir -p "$target/clients"
 installed=$(cd "$target/clients" && pwd)
 tests=$PWD/crates/server/tests/clients
@@ -61,51 +61,24 @@ end() {
 }
 trap end EXIT
 
-# Makes an environment with the packages, unless it is there.
-python() {
-    local venv=$installed/python
-    if [ "$(cat "$venv/packages" 2>/dev/null)" = "$python_packages" ]; then return; fi
-    rm -rf "$venv"
-    # shellcheck disable=SC2086  # several packages
-    python3 -m venv "$venv" && "$venv/bin/pip" install -q $python_packages \
-        && echo "$python_packages" >"$venv/packages"
-}
-
-node_modules() {
-    if [ "$(cat "$installed/node/package" 2>/dev/null)" = "$node_package" ]; then return; fi
-    mkdir -p "$installed/node"
-    (cd "$installed/node" && npm install --silent --no-audit --no-fund --prefix . "$node_package") \
-        && echo "$node_package" >"$installed/node/package"
-}
-
-# The driver, as one file.
-jdbc_driver() {
-    mkdir -p "$installed/jdbc"
-    if [ -f "$installed/jdbc/postgresql-$jdbc_version.jar" ]; then return; fi
-    java -version && mvn -q -B "$maven_plugin:copy" \
-        -Dartifact="org.postgresql:postgresql:$jdbc_version" -DoutputDirectory="$installed/jdbc"
-}
-
-# Builds the program with pgx in the version of its go.mod.
-pgx_program() { (cd "$tests/pgx" && go build -o "$installed/pgx" .); }
-
-# A port that is free now.
-free_port() { python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-
 if [ "$is_postgresql" = true ]; then
     . scripts/postgresql.sh
     port=$(free_port)
     postgresql_start "$room" "-c listen_addresses=127.0.0.1 -c port=$port"
     "$postgresql_bin/createdb" -h "$room" -p "$port" -U nvcaracal nvcaracal
 else
-    "$binary" serve "$room/store" --listen 127.0.0.1:0 --json >"$room/said" &
-    server=$!
-    until grep -q '"addresses"' "$room/said"; do
-        kill -0 "$server" || exit 1
-        sleep 0.1
-    done
-    port=$(sed -nE 's/.*"127\.0\.0\.1:([0-9]+)".*/\1/p' "$room/said")
+    serve_start "$binary" "$room/store" "$room/said" || exit 1
 fi
+
+# Installs what one client needs: a name.
+install_client() {
+    case $1 in
+        node) install_npm "$installed/node" "$node_package" ;;
+        jdbc) install_maven "$installed/jdbc" "org.postgresql:postgresql:$jdbc_version" ;;
+        pgx) build_go "$installed/pgx" "$tests/pgx" ;;
+        *) install_python "$installed/python" "${python_packages[@]}" ;;
+    esac
+}
 
 # Runs one client: a name.
 client() {
@@ -130,13 +103,7 @@ golden=()
 if [ "$is_postgresql" = true ]; then golden=(write); fi
 failed=() skipped=()
 for name in "${names[@]}"; do
-    case $name in
-        node) tool=node_modules ;;
-        jdbc) tool=jdbc_driver ;;
-        pgx) tool=pgx_program ;;
-        *) tool=python ;;
-    esac
-    if ! "$tool" >"$room/installed" 2>&1; then
+    if ! install_client "$name" >"$room/installed" 2>&1; then
         cat "$room/installed"
         echo "SKIPPED: $name could not be installed"
         skipped+=("$name")

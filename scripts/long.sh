@@ -83,6 +83,8 @@ part 'SQL: the time of a step' env NVCARACAL_STEP_NS=2000 \
     cargo test --release --locked -p nvcaracal-sql --test weights
 part 'server: program' cargo build --release --locked -p nvcaracal-cli
 part 'server: clients' scripts/clients.sh --binary "${CARGO_TARGET_DIR:-target}/release/nvcaracal" --rounds 10
+part 'server: applications' scripts/applications.sh --check \
+    --binary "${CARGO_TARGET_DIR:-target}/release/nvcaracal"
 beside_seconds=$((end / 6 < 3600 ? end / 6 : 3600))
 part 'server: beside PostgreSQL' env NVCARACAL="${CARGO_TARGET_DIR:-target}/release/nvcaracal" \
     scripts/differential.sh "${NVCARACAL_DIFFERENTIAL_SECONDS:-$beside_seconds}" "$seed"

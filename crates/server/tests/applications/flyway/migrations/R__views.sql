@@ -1,0 +1,1 @@
+CREATE OR REPLACE VIEW visit_of AS SELECT p.name FROM person p;

@@ -1,0 +1,5 @@
+BEGIN;
+DROP TABLE visit;
+ALTER TABLE person DROP COLUMN email, DROP COLUMN mood;
+DROP TYPE mood;
+COMMIT;

@@ -1,0 +1,8 @@
+BEGIN;
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+ALTER TABLE person ADD COLUMN mood mood DEFAULT 'ok', ADD COLUMN email text UNIQUE;
+CREATE TABLE visit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    person_id integer NOT NULL REFERENCES person ON DELETE CASCADE
+);
+COMMIT;
