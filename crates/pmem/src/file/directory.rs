@@ -23,7 +23,8 @@ use crate::side_files::LoadMark;
 use crate::system::{Locked, Sharing, open_regular, private};
 
 /// Names of ours in a directory.
-const NAMES: [&str; 6] = ["meta", "data", "table", "log", super::REPLAY_NAME, super::LOADING_NAME];
+const NAMES: [&str; 7] =
+    ["meta", "data", "table", "log", super::OPENINGS_NAME, super::REPLAY_NAME, super::LOADING_NAME];
 
 /// Opens the files of the database in a directory, or creates them if there is none yet and the
 /// options say so.

@@ -223,6 +223,18 @@ pub enum LogError {
         /// The last epoch that a new one would have.
         last: EpochNumber,
     },
+    /// A backup would replace an earlier copy that has other epochs of the same numbers.
+    #[error(
+        "the earlier copy has epochs {since} to {earlier} that this database does not have: it \
+         lost them, or is an older state that was put back, and has written others of these \
+         numbers; keep that copy, and make this one in another directory"
+    )]
+    EarlierIsOther {
+        /// The first epoch that another opening of the database wrote.
+        since: EpochNumber,
+        /// The last epoch of the earlier copy.
+        earlier: EpochNumber,
+    },
     /// The epoch was not found committed when the log was opened, or was released since.
     #[error(
         "epoch {epoch} is not in the input log: only committed epochs after the checkpoint can be \

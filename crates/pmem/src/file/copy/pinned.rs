@@ -12,12 +12,14 @@ use super::super::format::{Entries, Entry, Root};
 use super::super::mark::Marks;
 use super::super::meta::{check_heads, find_newest};
 use super::super::open::lost_log;
+use super::super::openings::read_openings;
 use super::super::page_reads::{check_page, read_pages};
 use super::super::table::{PageTable, TableRead};
 use crate::device::{LogSpace, MARK_BYTES};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
+use crate::openings::Openings;
 use crate::system::{Locked, Sharing};
 
 /// The process that writes looks for a pin now and then, by a lock of its own that lasts for some
@@ -154,6 +156,15 @@ impl PinnedSnapshot {
     /// The file system's.
     pub fn mark(&self) -> Result<Option<[u8; MARK_BYTES]>, DeviceError> {
         Ok(Marks::read(&self.files.meta, self.root.instance)?.found())
+    }
+
+    /// Which openings wrote which epochs; `None` if that is not known. Of epochs that were copied
+    /// before, the answer is the same as long as the database lives.
+    ///
+    /// # Errors
+    /// As [`crate::File::open`].
+    pub fn openings(&self) -> Result<Option<Openings>, DeviceError> {
+        read_openings(&self.dir, self.root.instance, None)
     }
 
     /// Reads a part of the image that is within a page.
