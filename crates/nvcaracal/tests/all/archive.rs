@@ -663,7 +663,7 @@ fn o_59_an_epoch_that_is_not_there_is_refused_with_those_that_are() -> Result<()
     assert!(error.contains("is before") && error.contains(&range), "{error}");
     let newest = *states.keys().last().unwrap();
     let error = place.restore("never", Moment::Epoch(newest + 100)).unwrap_err().to_string();
-    assert!(error.contains("or restore to epoch") && error.contains("or before"), "{error}");
+    assert!(error.contains("or restore to epoch") && error.contains("at most"), "{error}");
     assert!(!place.path("never").exists(), "nothing is made");
     Ok(())
 }

@@ -185,9 +185,9 @@ pub enum LogError {
     },
     /// A store is to be restored to a time before the first state that its copy has.
     #[error(
-        "nothing is there of {asked_ns} ns after the beginning of 1970 or before: the copy begins \
-         with epoch {epoch}, which is of a later time, {timestamp_ns} ns; restore to that time or \
-         a later one, or from an earlier copy"
+        "the copy has no state of {asked_ns} ns after the beginning of 1970: it begins with epoch \
+         {epoch}, which is of a later time, {timestamp_ns} ns; restore to that time or a later \
+         one, or from an earlier copy"
     )]
     TooEarly {
         /// The time.

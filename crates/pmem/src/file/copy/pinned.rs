@@ -1,12 +1,12 @@
 //! The source of a copy: a snapshot that stays readable.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::directory::load_mark;
+use super::super::directory::{is_there, load_mark};
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files};
 use super::super::format::{Entries, Entry, Root};
 use super::super::mark::Marks;
@@ -52,7 +52,7 @@ impl PinnedSnapshot {
     /// [`crate::File::open`].
     pub fn open(dir: &Path, hook: Option<Arc<dyn DiskHook>>) -> Result<Self, DeviceError> {
         let meta = dir.join(DiskFile::Meta.name());
-        if !meta.is_file() {
+        if !is_there(&meta, FileType::is_file)? {
             return Err(DeviceError::Missing { path: dir.to_path_buf() });
         }
         load_mark(dir).check_none(dir)?;

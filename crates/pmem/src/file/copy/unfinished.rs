@@ -9,7 +9,7 @@ use super::super::OPENINGS_NAME;
 use super::super::directory::{made_up, parent_of, sync_directory};
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files, PIECE_BYTES};
 use super::super::format::{DATA_MAGIC, Entry, META_BYTES, Root, TABLE_MAGIC, page_crc};
-use super::super::inside::check_outside;
+use super::super::inside::check_parent_outside;
 use super::super::mark::Marks;
 use super::super::meta::{find_newest, write_root};
 use super::super::openings::{read_openings, write_openings};
@@ -73,7 +73,7 @@ impl UnfinishedCopy {
         hook: Option<Arc<dyn DiskHook>>,
     ) -> Result<Self, DeviceError> {
         check_nothing_there(target)?;
-        check_outside(parent_of(target))?;
+        check_parent_outside(target, parent_of(target))?;
         let (dir, lock) = create_incomplete(target)?;
         let file = |which| DiskHandle::open(&dir, which, Access::Create, hook.clone());
         let files = Files {
@@ -353,9 +353,9 @@ fn create_incomplete(target: &Path) -> Result<(PathBuf, Locked), DeviceError> {
 
 /// Refuses a copy that is inside of a database, by its name or where that leads.
 fn check_place(target: &Path) -> Result<(), DeviceError> {
-    check_outside(parent_of(target))?;
+    check_parent_outside(target, parent_of(target))?;
     let place = fs::canonicalize(target).map_err(|e| DeviceError::io("look for", target, e))?;
-    check_outside(parent_of(&place))
+    check_parent_outside(target, parent_of(&place))
 }
 
 /// Where the parts of a copy are that are not whole.

@@ -213,7 +213,7 @@ fn check_gap(dir: &Path, next: EpochNumber, first: EpochNumber) -> Result<(), Lo
 fn missing(dir: &Path, first: EpochNumber, last: EpochNumber) -> LogError {
     error(format!(
         "{} lacks epochs {first} to {last} of this database: put the files that have them there, \
-         or restore to epoch {} or before",
+         or restore to epoch {} at most",
         dir.display(),
         first.previous()
     ))
