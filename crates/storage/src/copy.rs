@@ -16,7 +16,8 @@
 use std::path::{Path, PathBuf};
 
 use pmem::{
-    DeviceError, LogSpace, MARK_BYTES, PAGE_BYTES, PinnedSnapshot, Replaced, UnfinishedCopy,
+    DeviceError, LogSpace, MARK_BYTES, Openings, PAGE_BYTES, PinnedSnapshot, Replaced,
+    UnfinishedCopy,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -144,8 +145,13 @@ fn try_copy(
     if last.is_none() {
         log.check_end(end.last, restore.is_some_and(|restore| restore.archive.is_some()))?;
     }
+    // What is noted later is of later epochs than those that were copied.
+    let openings = pinned.openings()?;
     if let Some(earlier) = copy.replaced()? {
-        check_replaces(&earlier, end.last)?;
+        check_replaces(&earlier, end.last, openings.as_ref())?;
+    }
+    if let Some(openings) = openings {
+        copy.keep_openings(openings.until(end.last));
     }
     cut_log(&copy, &end)?;
     let timestamp_ns = match end.last == checkpoint {
@@ -170,15 +176,22 @@ fn try_copy(
     }))
 }
 
-/// An earlier copy is replaced by one that has all of its epochs.
-fn check_replaces(earlier: &Replaced, last: EpochNumber) -> Result<()> {
+/// An earlier copy is replaced by one that has all of its epochs: as many, and written by the same
+/// openings as far as these are known (S23).
+fn check_replaces(
+    earlier: &Replaced,
+    last: EpochNumber,
+    openings: Option<&Openings>,
+) -> Result<()> {
+    let of_copy = earlier.openings.as_ref();
     let saved = EpochNumber(earlier.epoch.map_or(0, |epoch| epoch.0));
     let ended = earlier.mark.as_ref().and_then(EndMark::decode).map(|mark| mark.epoch);
     let earlier = ended.map_or(saved, |ended| ended.max(saved));
-    match earlier > last {
-        true => Err(LogError::EarlierIsLonger { earlier, last }.into()),
-        false => Ok(()),
+    if earlier > last {
+        return Err(LogError::EarlierIsLonger { earlier, last }.into());
     }
+    let since = openings.zip(of_copy).and_then(|(a, b)| a.first_difference(b, earlier));
+    since.map_or(Ok(()), |since| Err(LogError::EarlierIsOther { since, earlier }.into()))
 }
 
 /// Epochs that are archived may be of a later program than those of the copy.
@@ -217,10 +230,12 @@ fn until(
             Until::Epoch(asked) => asked <= end.last,
             Until::Time(time) => last_until(time)?.has_later,
         };
-        let (branch, last) = (pinned.branch(), end.last);
+        let (branch, last, openings) = (pinned.branch(), end.last, pinned.openings()?);
+        let openings = openings.as_ref();
         let at = end.bytes.next_multiple_of(geometry.segment_bytes);
         let mut bytes = at;
-        let archived = Archived { dir, geometry, branch, last, is_reached, until: *until };
+        let until = *until;
+        let archived = Archived { dir, geometry, branch, last, openings, is_reached, until };
         is_later_found = append_archived(archived, at, |at, segment| {
             bytes = at + geometry.segment_bytes;
             copy.log_write(at, segment)
@@ -282,6 +297,8 @@ struct CopiedLog {
     /// What was there before it was copied: the newest mark, and the newest epoch that was begun.
     mark: Option<[u8; MARK_BYTES]>,
     begun: EpochNumber,
+    /// What the last opening found was there before it, too.
+    found: Option<EpochNumber>,
     /// What shows that its file was cut off, if it was.
     short: Option<String>,
 }
@@ -292,7 +309,7 @@ impl CopiedLog {
     /// `is_completed`: an archive gave what the log lacks.
     fn check_end(&self, last: EpochNumber, is_completed: bool) -> Result<()> {
         let ended = self.mark.as_ref().and_then(EndMark::decode).map(|mark| mark.epoch);
-        if let Some(ended) = ended.filter(|ended| *ended > last) {
+        if let Some(ended) = ended.max(self.found).filter(|ended| *ended > last) {
             return Err(LogError::ended(last, ended).into());
         }
         if last < self.begun.previous() {
@@ -322,12 +339,13 @@ fn copy_log(
         let checkpoint = EpochNumber(from.epoch().map_or(0, |epoch| epoch.0));
         let mark = from.mark()?;
         let begun = newest_begun(from, geometry)?;
+        let found = from.openings()?.and_then(|openings| openings.found_last());
         to.log_end(0)?;
         copy_segments(from, geometry, checkpoint, |offset, bytes| to.log_write(offset, bytes))?;
         to.log_end(to.log_bytes().next_multiple_of(geometry.segment_bytes))?;
         let short = from.log_is_short()?;
         if from.is_newest()? {
-            return Ok(Some(CopiedLog { checkpoint, mark, begun, short }));
+            return Ok(Some(CopiedLog { checkpoint, mark, begun, found, short }));
         }
     }
     Ok(None)

@@ -1,5 +1,6 @@
 //! From the name of a device to its type: the one place where the choice is made at run time.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -133,6 +134,13 @@ pub fn spec_of_path(path: impl AsRef<Path>) -> Result<DeviceSpec> {
     let text = path.to_str().unwrap_or_default();
     if path.is_dir() {
         return Ok(DeviceSpec::File(path.to_path_buf()));
+    }
+    if let Err(source) = path.try_exists()
+        && source.kind() == ErrorKind::PermissionDenied
+    {
+        // It may be there.
+        let (what, path) = ("look for".to_string(), path.to_path_buf());
+        return Err(DeviceError::Io { what, path, source }.into());
     }
     match text.parse::<DeviceSpec>() {
         Ok(spec @ (DeviceSpec::File(_) | DeviceSpec::Dax(_))) => Ok(spec),

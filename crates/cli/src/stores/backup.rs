@@ -91,9 +91,8 @@ fn not_copied(error: &StorageError) -> String {
         StorageError::Log(LogError::TooEarly { asked_ns, epoch, timestamp_ns }) => {
             let (asked, first) = (time::show(*asked_ns), time::show(*timestamp_ns));
             format!(
-                "nothing is there of {asked} or before: the copy begins with epoch {epoch}, which \
-                 is of a later time, {first}; restore to that time or a later one, or from an \
-                 earlier copy"
+                "the copy has no state of {asked}: it begins with epoch {epoch}, which is of a \
+                 later time, {first}; restore to that time or a later one, or from an earlier copy"
             )
         }
         error => error.to_string(),

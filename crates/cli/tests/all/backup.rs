@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::kill::acknowledged;
+use crate::repair::copy;
 use crate::support::{Background, PAUSE, Room, run};
 
 /// Recovers a copy of a store, and gives the digest of the state that it comes to.
@@ -73,7 +74,7 @@ fn what_cannot_be_copied_is_refused_in_words() {
     let store = room.text("store");
     let line = format!("bench smallbank --customers 3600 --epochs 3 --device file:{store}");
     run(&line).succeeded();
-    run(&format!("backup {store} {file}")).failed(1, &["is no directory", "another place"]);
+    run(&format!("backup {store} {file}")).failed(1, &["is no directory: choose a new directory"]);
     run(&format!("backup {store} {}", room.text("no/copy"))).failed(1, &["no/copy.incomplete"]);
     let said = run(&format!("backup file:{store} {other}")).succeeded().stdout;
     assert!(said.contains("last epoch   5\n"), "{said}");
@@ -121,5 +122,66 @@ fn nothing_is_made_inside_of_a_database() {
         assert_eq!(names(), before, "{line}");
         assert!(!room.path("new").exists() && !room.path("copy/inside").exists(), "{line}");
     }
+    let itself = format!("{store}/inside is inside of the database");
+    run(&format!("backup {store} {store}/inside")).failed(1, &[&itself]);
     run(&format!("backup {store} {copy}")).succeeded();
+}
+
+const LINE: &str = "bench smallbank --customers 3600 --epoch-size 400 --checkpoint-every 1000 \
+                    --no-progress --device";
+
+/// Goes on with a store, and tries to bring a copy up to date that has epochs which it lacks.
+fn check_is_kept(store: &str, copy: &str) {
+    run(&format!("{LINE} file:{store} --resume --epochs 40")).succeeded();
+    let digest = || run(&format!("check {copy} --json")).succeeded().json();
+    let before = digest();
+    run(&format!("backup {store} {copy}"))
+        .failed(1, &["that this database does not have", "in another directory"]);
+    assert_eq!(digest(), before, "the copy is as it was");
+    run(&format!("backup {store} {copy}-2")).succeeded();
+    run(&format!("backup {store} {copy}-2")).succeeded();
+}
+
+/// S23: an older state that was put back with `cp`, and went on, replaces no copy of later epochs.
+#[test]
+fn s_23_an_older_state_that_went_on_replaces_no_copy() {
+    let room = Room::new();
+    let [store, old, made] = ["store", "old", "copy"].map(|name| room.text(name));
+    run(&format!("{LINE} file:{store} --epochs 5")).succeeded();
+    copy(&room.path("store"), &room.path("old"));
+    run(&format!("{LINE} file:{store} --resume --epochs 10")).succeeded();
+    run(&format!("backup {store} {made}")).succeeded();
+    check_is_kept(&old, &made);
+    run(&format!("{LINE} file:{store} --resume --epochs 15")).succeeded();
+    run(&format!("backup {store} {made}")).succeeded();
+}
+
+/// S23: a killed store whose disk lost the end of the log and both marks replaces no copy that has
+/// the epochs.
+#[test]
+fn s_23_a_lost_end_of_the_log_replaces_no_copy() {
+    let room = Room::new();
+    let [store, acks, made] = ["store", "acks", "copy"].map(|name| room.text(name));
+    let line = format!("{LINE} file:{store} --epochs 100000 --ack-log {acks}");
+    let mut process = Background::start(&line);
+    while acknowledged(&room.path("acks")).len() < 15 {
+        assert!(process.status().is_none(), "the process goes on");
+        std::thread::sleep(PAUSE);
+    }
+    let copied = run(&format!("backup {store} {made} --json")).succeeded().json();
+    process.kill();
+    let mut log = std::fs::read(room.path("store/log")).expect("a log");
+    let [kept, end] = [made.as_str(), store.as_str()].map(|of| {
+        let log = std::fs::read(format!("{of}/log")).expect("a log");
+        log.iter().rposition(|byte| *byte != 0).expect("a record")
+    });
+    assert!(kept <= end, "the copy has no more log than the store");
+    log[kept / 4096 * 4096..].fill(0);
+    std::fs::write(room.path("store/log"), log).expect("a log");
+    let mut meta = std::fs::read(room.path("store/meta")).expect("a file");
+    meta[2 * 4096..].fill(0);
+    std::fs::write(room.path("store/meta"), meta).expect("a file");
+    let found = run(&format!("recover {store} --json")).succeeded().json();
+    assert!(found["epoch"].as_u64() < copied["epoch"].as_u64(), "epochs were lost: {found:#}");
+    check_is_kept(&store, &made);
 }

@@ -1,6 +1,7 @@
 //! What a server does when the system fails it: files that cannot be written, addresses that are
 //! taken, a terminal that closes, files that it may not open; and who may read what it makes.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
@@ -224,6 +225,40 @@ fn damage(store: &Path) {
     for slot in (slots / 4..slots / 4 * 3).step_by(7) {
         data.write_all_at(b"damaged!", slot * 4096 + 500).unwrap();
     }
+}
+
+/// The process of an open that replays, and comes to a damaged page, leaves the store as it was.
+/// Regression: a file `replay` stayed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_page_in_a_replay_leaves_the_store_as_it_was() {
+    if !pmem::memory_can_be_limited() {
+        eprintln!("SKIPPED: this system has no userfaultfd for this process");
+        return;
+    }
+    let room = Room::new();
+    let store = room.text("store");
+    let server = Server::start(&store);
+    let client = server.connect().await.expect("a server");
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    let insert = "INSERT INTO t SELECT n, repeat('x', 2000) FROM generate_series(1, 8000) AS n";
+    client.batch_execute(insert).await.unwrap();
+    client.batch_execute("CHECKPOINT").await.unwrap();
+    client.batch_execute("UPDATE t SET v = v || 'y' WHERE id % 7 = 0").await.unwrap();
+    server.signal(Signal::KILL);
+    assert_eq!(tokio::task::block_in_place(|| server.ended()), None);
+    damage(&room.path("store"));
+    let files = || {
+        let entries = std::fs::read_dir(room.path("store")).unwrap().map(|entry| entry.unwrap());
+        entries
+            .map(|e| (e.file_name(), std::fs::read(e.path()).unwrap()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let before = files();
+    let line = format!("serve {store} --listen 127.0.0.1:0 --json --memory-limit-bytes 67108864");
+    let refused = tokio::task::block_in_place(|| run(&line));
+    assert!(refused.stderr.contains("store/data is corrupt: page "), "{}", refused.stderr);
+    let after = files();
+    assert!(after == before, "{:?}", after.keys());
 }
 
 /// A page that cannot be read, and that a statement waits for with a limit of memory, ends the

@@ -315,6 +315,7 @@ fn begin_program(
     assert!(is_free, "no row of a dropped table is left to a call that is deferred");
     let is_new = engine.epoch() == EpochNumber::ZERO && engine.deferred() == 0;
     assert!(!created || is_new, "a store that was created begins with its first epoch");
+    store.device().note_opening(engine.epoch().next())?;
     dropped.free_values(&store, &mut engine.workers)?;
     let (bytes, port) = (agreed.program.encode(), &mut engine.workers[0].row_store.port);
     if store.log().program().as_ref() != Some(&bytes) {

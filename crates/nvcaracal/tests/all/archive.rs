@@ -180,6 +180,57 @@ fn s_23_a_copy_is_no_database_to_archive() -> Result<(), Error> {
     Ok(())
 }
 
+/// S23: a database that lost epochs which are archived, and wrote others of the same numbers while
+/// it had no archive, does not archive beside them.
+#[test]
+fn s_23_a_database_that_lost_epochs_does_not_archive_beside_them() -> Result<(), Error> {
+    let place = Place::new();
+    let (store, old, archive) = (place.path("store"), place.path("old"), place.path("archive"));
+    let mut states = States::new();
+    let db = options(&archive).open(&store)?;
+    run(&db, &mut states, 10, 10)?;
+    copy(&store, &old);
+    run(&db, &mut states, 10, 20)?;
+    db.close()?;
+    let without = || common::options().checkpoint_every(3);
+    let db = without().open(&old)?;
+    run(&db, &mut States::new(), 30, 30)?;
+    db.close()?;
+    for _ in 0..2 {
+        let files = place.files();
+        let error = options(&archive).open(&old).map(|_| ()).unwrap_err().to_string();
+        let said = "epochs of this database up to";
+        assert!(error.contains(said) && error.contains("it lost them"), "{error}");
+        assert_eq!(place.files(), files);
+        // Neither after further openings.
+        without().open(&old)?.close()?;
+    }
+    let db = options(&archive).open(&store)?;
+    run(&db, &mut states, 10, 40)?;
+    db.close()
+}
+
+/// S23: what is archived is not put behind a copy that has others of the epochs before.
+#[test]
+fn s_23_a_copy_does_not_go_on_with_other_epochs_than_its_own() -> Result<(), Error> {
+    let place = Place::new();
+    let (store, old) = (place.path("store"), place.path("old"));
+    let db = common::options().checkpoint_every(3).open(&store)?;
+    run(&db, &mut States::new(), 10, 10)?;
+    copy(&store, &old);
+    run(&db, &mut States::new(), 10, 20)?;
+    let copied = db.backup(place.path("copy"))?.epoch;
+    db.close()?;
+    let db = options(&place.path("archive")).open(&old)?;
+    run(&db, &mut States::new(), 30, 30)?;
+    db.close()?;
+    let error = place.restore("newest", Moment::Newest).unwrap_err().to_string();
+    assert!(error.contains("goes on from other epochs than the copy has"), "{error}");
+    assert!(!place.path("newest").exists());
+    assert_eq!(place.restore("own", Moment::Epoch(copied))?, copied);
+    place.opened("own").map(|_| ())
+}
+
 /// Epochs that are missing are named, and nothing is made; so are damaged files.
 #[test]
 fn o_59_what_is_missing_or_damaged_is_named() -> Result<(), Error> {
@@ -612,7 +663,7 @@ fn o_59_an_epoch_that_is_not_there_is_refused_with_those_that_are() -> Result<()
     assert!(error.contains("is before") && error.contains(&range), "{error}");
     let newest = *states.keys().last().unwrap();
     let error = place.restore("never", Moment::Epoch(newest + 100)).unwrap_err().to_string();
-    assert!(error.contains("or restore to epoch") && error.contains("or before"), "{error}");
+    assert!(error.contains("or restore to epoch") && error.contains("at most"), "{error}");
     assert!(!place.path("never").exists(), "nothing is made");
     Ok(())
 }

@@ -237,3 +237,210 @@ fn s_23_an_accepted_loss_begins_a_branch() {
     Database::restore_to(&early, &restored, &archive, Moment::Newest).unwrap();
     assert_eq!(place.opened(&restored).unwrap(), before);
 }
+
+/// Opens a database, runs epochs, and closes it. Returns what it has come to.
+fn go_on(store: &Path, calls: u64) -> State {
+    let db = common::options().checkpoint_every(1000).open(store).unwrap();
+    run(&db, calls);
+    let state = (db.stats().epoch, db.stats().state_hash);
+    db.close().unwrap();
+    state
+}
+
+/// A backup onto a copy is refused, because that has epochs which the database lacks; the copy is
+/// as it was, and the database is copied to another directory.
+fn check_is_kept(place: &Place, store: &Path, copy: &Path) {
+    let before = bytes(copy);
+    let db = common::options().open(store).unwrap();
+    let of_database = db.backup(copy).map(|_| ()).unwrap_err().to_string();
+    db.close().unwrap();
+    for error in [of_database, backup(store, copy).unwrap_err().to_string()] {
+        assert!(error.contains("that this database does not have"), "{error}");
+        assert!(bytes(copy) == before, "the copy is as it was");
+    }
+    let state = place.opened(store).unwrap();
+    assert_eq!(place.made(|to| backup(store, to)).unwrap(), state);
+}
+
+/// S23: an older state of a database that was put back, and went on, is no later state of it.
+#[test]
+fn s_23_an_older_state_that_went_on_does_not_replace_a_copy() {
+    let place = Place(directory());
+    let (running, old, good) = (place.path("running"), place.path("old"), place.path("good"));
+    go_on(&running, 10);
+    let db = common::options().checkpoint_every(1000).open(&running).unwrap();
+    run(&db, 5);
+    copy(&running, &old);
+    run(&db, 10);
+    backup(&running, &good).unwrap();
+    let epoch = db.stats().epoch;
+    db.close().unwrap();
+    assert!(go_on(&old, 30).0 > epoch, "its epochs are more than those of the copy");
+    check_is_kept(&place, &old, &good);
+    // Neither when further openings follow, nor by a copy of it.
+    go_on(&old, 3);
+    go_on(&old, 3);
+    check_is_kept(&place, &old, &good);
+    let of_old = place.path("of-old");
+    backup(&old, &of_old).unwrap();
+    let error = backup(&of_old, &good).unwrap_err().to_string();
+    assert!(error.contains("that this database does not have"), "{error}");
+    backup(&running, &good).unwrap();
+}
+
+/// A database whose disk lost the end of the log, and all that says where it ended.
+fn lose_the_end(store: &Path) {
+    let mut log = fs::read(store.join("log")).unwrap();
+    let end = log.iter().rposition(|byte| *byte != 0).unwrap();
+    log[end / 4096 * 4096..].fill(0);
+    fs::write(store.join("log"), log).unwrap();
+    let mut meta = fs::read(store.join("meta")).unwrap();
+    meta[2 * 4096..].fill(0);
+    fs::write(store.join("meta"), meta).unwrap();
+}
+
+/// S23: epochs that a disk lost without a trace stay in the copies that have them.
+#[test]
+fn s_23_a_lost_end_of_the_log_does_not_replace_a_copy() {
+    let place = Place(directory());
+    let (running, lost, good) = (place.path("running"), place.path("lost"), place.path("good"));
+    let db = common::options().checkpoint_every(1000).open(&running).unwrap();
+    run(&db, 10);
+    db.checkpoint().unwrap();
+    run(&db, 20);
+    let epoch = db.stats().epoch;
+    backup(&running, &good).unwrap();
+    copy(&running, &lost);
+    lose_the_end(&lost);
+    assert!(place.opened(&lost).unwrap().0 < epoch, "an epoch was lost, and nothing tells");
+    assert!(go_on(&lost, 20).0 > epoch, "its epochs are more than those of the copy");
+    check_is_kept(&place, &lost, &good);
+    run(&db, 20);
+    backup(&running, &good).unwrap();
+}
+
+/// S23: what an opening found is known to have been there, so that its loss is seen.
+#[test]
+fn s_23_a_log_that_lost_what_an_opening_found_is_refused() {
+    let place = Place(directory());
+    let (running, lost) = (place.path("running"), place.path("lost"));
+    let db = common::options().checkpoint_every(1000).open(&running).unwrap();
+    run(&db, 10);
+    let epoch = db.stats().epoch;
+    copy(&running, &lost);
+    let older = place.path("older");
+    copy(&running, &older);
+    lose_the_end(&older);
+    go_on(&lost, 0);
+    for file in ["meta", "data", "table", "log"] {
+        fs::copy(older.join(file), lost.join(file)).unwrap();
+    }
+    let before = bytes(&lost);
+    for error in [place.opened(&lost), place.made(|to| backup(&lost, to))] {
+        let error = error.unwrap_err();
+        let said = format!("epoch {epoch} had ended");
+        assert!(error.is_corrupt() && error.to_string().contains(&said), "{error}");
+    }
+    assert!(bytes(&lost) == before, "a refused open changes nothing");
+    let files = FileOptions { create: false, ..FileOptions::new(1 << 30, 1 << 30) };
+    let device = AnyDevice::new(File::open(&lost, &files).unwrap());
+    repair::accept_loss(&device, EpochNumber(epoch - 1)).unwrap();
+    drop(device);
+    assert_eq!(place.opened(&lost).unwrap().0, epoch - 1, "the loss was accepted");
+}
+
+/// S23: a copy is brought up to date after any number of openings, whether the database was closed
+/// or killed before, and after openings that wrote nothing.
+#[test]
+fn s_23_a_healthy_database_is_copied_after_any_opening() {
+    let place = Place(directory());
+    let (mut store, good) = (place.path("store-0"), place.path("good"));
+    for round in 1..=12 {
+        let db = common::options().checkpoint_every(5).open(&store).unwrap();
+        backup(&store, &good).unwrap();
+        run(&db, round % 4 * 3);
+        if round % 3 != 0 {
+            backup(&store, &good).unwrap();
+        }
+        let state = (db.stats().epoch, db.stats().state_hash);
+        if round % 2 == 0 {
+            let killed = place.path(&format!("store-{round}"));
+            copy(&store, &killed);
+            store = killed;
+        } else {
+            db.close().unwrap();
+        }
+        backup(&store, &good).unwrap();
+        assert_eq!(place.opened(&good).unwrap().1, state.1, "round {round}");
+    }
+}
+
+/// S23: many openings, with epochs and without, lie between two backups.
+#[test]
+fn s_23_a_database_is_copied_after_many_openings() {
+    let place = Place(directory());
+    let (store, good) = (place.path("store"), place.path("good"));
+    let begun = place.path("begun");
+    go_on(&store, 3);
+    backup(&store, &good).unwrap();
+    backup(&store, &begun).unwrap();
+    for opening in 1..=60 {
+        go_on(&store, opening % 3);
+        if opening % 15 == 0 {
+            backup(&store, &good).unwrap();
+        }
+    }
+    backup(&store, &begun).unwrap();
+    for copy in [&good, &begun] {
+        assert_eq!(place.opened(copy).unwrap(), place.opened(&store).unwrap());
+    }
+}
+
+/// S23: a database and a copy of before have no list of openings: it begins with the next opening.
+#[test]
+fn s_23_a_database_of_before_gets_its_openings() {
+    let place = Place(directory());
+    let (store, good) = (place.path("store"), place.path("good"));
+    let openings = |of: &Path| of.join("openings");
+    go_on(&store, 5);
+    fs::remove_file(openings(&store)).unwrap();
+    backup(&store, &good).unwrap();
+    fs::remove_file(openings(&good)).unwrap();
+    go_on(&store, 5);
+    assert!(openings(&store).exists());
+    backup(&store, &good).unwrap();
+    assert!(openings(&good).exists());
+    let old = place.path("old");
+    copy(&store, &old);
+    go_on(&store, 5);
+    backup(&store, &good).unwrap();
+    go_on(&old, 10);
+    check_is_kept(&place, &old, &good);
+}
+
+/// A damaged list is named, by an open and by a backup from it or onto it; nothing is changed.
+#[test]
+fn o_59_a_damaged_list_of_openings_is_named() {
+    let place = Place(directory());
+    let (store, good, next) = (place.path("store"), place.path("good"), place.path("next"));
+    go_on(&store, 5);
+    go_on(&store, 5);
+    backup(&store, &good).unwrap();
+    for (damaged, from, to) in [(&store, &store, &next), (&good, &store, &good)] {
+        let path = damaged.join("openings");
+        let whole = fs::read(&path).unwrap();
+        let mut bytes_of_it = whole.clone();
+        for slot in [0, 20_480] {
+            bytes_of_it[slot..slot + 100].fill(7);
+        }
+        fs::write(&path, bytes_of_it).unwrap();
+        let before = bytes(damaged);
+        for error in [place.opened(damaged).unwrap_err(), backup(from, to).unwrap_err()] {
+            let named = error.to_string().contains("openings is corrupt");
+            assert!(error.is_corrupt() && named, "{error}");
+        }
+        assert!(bytes(damaged) == before && !next.exists());
+        fs::write(&path, whole).unwrap();
+    }
+    backup(&store, &good).unwrap();
+}

@@ -13,6 +13,7 @@ use crate::device::{
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::{DirtyPages, Mapping};
+use crate::openings::Openings;
 use crate::side_files::{LoadMark, ReplayMarks};
 use crate::units::{LINE_BYTES, Line};
 
@@ -111,6 +112,8 @@ impl Device for AnyDevice {
         instance() -> Option<u64>;
         branch() -> u64;
         begin_branch() -> Result<(), DeviceError>;
+        note_opening(first: EpochNumber) -> Result<(), DeviceError>;
+        openings() -> Option<Openings>;
         archive() -> Option<&Path>;
         accept() -> Result<(), DeviceError>;
         write_mark(mark: &[u8; MARK_BYTES]) -> Result<(), DeviceError>;

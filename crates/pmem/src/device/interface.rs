@@ -10,6 +10,7 @@ use crate::device::{Counters, FileUse, PageUse, Shortcuts};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::Mapping;
+use crate::openings::Openings;
 use crate::side_files::{LoadMark, ReplayMarks};
 use crate::units::{LINE_BYTES, Line};
 
@@ -307,6 +308,22 @@ pub trait Device: Send + Sync + 'static {
     /// The device's, sticky.
     fn begin_branch(&self) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    /// Notes, durably, that this opening writes epochs from `first` on. Called after
+    /// [`Device::accept`], before the first of them is answered; nothing happens where nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// [`DeviceError::Full`] if the disk has no room for it; the device's, sticky.
+    fn note_opening(&self, first: EpochNumber) -> Result<(), DeviceError> {
+        let _ = first;
+        Ok(())
+    }
+
+    /// Which openings wrote which epochs; `None` if that is not known.
+    fn openings(&self) -> Option<Openings> {
+        None
     }
 
     /// The directory in which the user of the log is to keep what it needs no more, if there is

@@ -28,7 +28,10 @@ pub enum DeviceError {
         source: io::Error,
     },
     /// An earlier write or sync failed, so nothing that follows can be trusted (obligation O-57).
-    #[error("the device failed earlier and accepts nothing more until it is reopened: {first}")]
+    #[error(
+        "the device failed earlier and accepts nothing more until the store is opened again: \
+         {first}"
+    )]
     Sticky {
         /// The text of the first failure.
         first: String,
@@ -72,7 +75,7 @@ pub enum DeviceError {
     },
     /// There is something where a new directory is to be.
     #[error(
-        "{path} {what}: choose another place for the copy, a new directory",
+        "{path} {what}: choose a new directory for the copy",
         path = .path.display()
     )]
     InTheWay {

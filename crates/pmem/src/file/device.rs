@@ -13,6 +13,7 @@ use super::mark::Marks;
 use super::meta::write_root;
 use super::moves::Moves;
 use super::open::{ImagePages, Opened, State, open};
+use super::openings::OpeningsFile;
 use super::options::FileOptions;
 use super::residency::{Loading, Residency, Saved};
 use super::room::{Room, kept_pages};
@@ -24,6 +25,7 @@ use crate::device::{
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{DirtyPages, Limited, Mapping, PAGE_BYTES, PagesToSave};
+use crate::openings::{Opening, Openings};
 use crate::side_files::{LoadMark, ReplayMarks};
 use crate::sync::background::Mutex;
 
@@ -67,6 +69,7 @@ pub struct File {
     branch: AtomicU64,
     archive: Option<PathBuf>,
     marks: Mutex<Marks>,
+    openings: Mutex<OpeningsFile>,
     read_only: bool,
     /// What is changed stays in memory.
     detached: bool,
@@ -92,7 +95,7 @@ impl File {
         let health = Arc::default();
         let opened = open(dir, options, &health)?;
         let Opened { files, image, dirty, pages, image_bytes, log_bytes, .. } = opened;
-        let Opened { lost_log, state, marks, room, .. } = opened;
+        let Opened { lost_log, state, marks, openings, room, .. } = opened;
         let log_writes = LogWrites::new(&files.log)?;
         let pages_note = note_pages(&pages);
         let (residency, loading) = match pages {
@@ -118,6 +121,7 @@ impl File {
             archive: options.archive.clone().filter(|_| !options.read_only),
             opened: Mutex::new(Some(state)),
             marks: Mutex::new(marks),
+            openings: Mutex::new(openings),
             read_only: options.read_only,
             detached: options.read_only && options.detached,
             health,
@@ -369,6 +373,20 @@ impl Device for File {
         state.newest = root;
         self.branch.store(root.branch, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn note_opening(&self, first: EpochNumber) -> Result<(), DeviceError> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.health.check()?;
+        assert!(self.background.get().is_some(), "the store was accepted before it writes epochs");
+        let opening = Opening { first, id: made_up() };
+        self.health.note_growth(lock(&self.openings).note_if_room(&self.files, opening))
+    }
+
+    fn openings(&self) -> Option<Openings> {
+        lock(&self.openings).openings()
     }
 
     fn archive(&self) -> Option<&Path> {

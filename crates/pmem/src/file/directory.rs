@@ -4,7 +4,7 @@
 //! there is anything in `meta`; that comes last when one is created, so files of our names without
 //! a byte in them are the remains of a creation that was cut short, and are reused.
 
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ use rustix::fs::SeekFrom;
 
 use super::disk::{Access, DiskFile, DiskHandle, Files, PIECE_BYTES};
 use super::format::{DATA_MAGIC, HEAD_BYTES, META_BYTES, Root};
-use super::inside::check_outside;
+use super::inside::{check_outside, check_parent_outside};
 use super::meta::{check_is_ours, write_root};
 use super::options::FileOptions;
 use crate::failure::DeviceError;
@@ -23,7 +23,8 @@ use crate::side_files::LoadMark;
 use crate::system::{Locked, Sharing, open_regular, private};
 
 /// Names of ours in a directory.
-const NAMES: [&str; 6] = ["meta", "data", "table", "log", super::REPLAY_NAME, super::LOADING_NAME];
+const NAMES: [&str; 7] =
+    ["meta", "data", "table", "log", super::OPENINGS_NAME, super::REPLAY_NAME, super::LOADING_NAME];
 
 /// Opens the files of the database in a directory, or creates them if there is none yet and the
 /// options say so.
@@ -31,7 +32,7 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
     let may_create = options.create && !options.read_only;
     if may_create {
         create_directory(dir)?;
-    } else if !dir.is_dir() {
+    } else if !is_there(dir, FileType::is_dir)? {
         return Err(DeviceError::Missing { path: dir.to_path_buf() });
     }
     let sharing = if options.read_only { Sharing::WithReaders } else { Sharing::Alone };
@@ -50,7 +51,7 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
             return Err(DeviceError::Missing { path: dir.to_path_buf() });
         }
         check_nothing_in_the_way(dir, options)?;
-        check_outside(parent_of(&place))?;
+        check_parent_outside(dir, parent_of(&place))?;
     }
     let access = match (is_there, options.read_only) {
         (_, true) => Access::Read,
@@ -78,6 +79,15 @@ pub(super) fn open_files(dir: &Path, options: &FileOptions) -> Result<Arc<Files>
         create(&files)?;
     }
     Ok(Arc::new(files))
+}
+
+/// Whether something of a type has a name. What may not be looked at is an error, and not missing.
+pub(super) fn is_there(path: &Path, is: fn(&FileType) -> bool) -> Result<bool, DeviceError> {
+    match fs::metadata(path) {
+        Ok(data) => Ok(is(&data.file_type())),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(e) => Err(DeviceError::io("look for", path, e)),
+    }
 }
 
 /// The mark of a load into the database of a directory.

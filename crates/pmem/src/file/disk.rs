@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
 
-use super::REPLAY_NAME;
+use super::{OPENINGS_NAME, REPLAY_NAME};
 use crate::failure::{DeviceError, is_no_space};
 use crate::memory::PAGE_BYTES;
 use crate::system::{Locked, Process, Sharing, is_locked, open_regular};
@@ -41,6 +41,8 @@ pub enum DiskFile {
     Replay,
     /// The directory itself.
     Directory,
+    /// Which openings wrote which epochs.
+    Openings,
 }
 
 impl DiskFile {
@@ -54,6 +56,7 @@ impl DiskFile {
             Self::Log => "log",
             Self::Replay => REPLAY_NAME,
             Self::Directory => "",
+            Self::Openings => OPENINGS_NAME,
         }
     }
 }
@@ -481,9 +484,11 @@ fn open_direct(which: DiskFile, path: &Path, write: bool) -> Option<File> {
     let flags = match which {
         DiskFile::Data => OFlags::DIRECT,
         DiskFile::Log => OFlags::DIRECT | OFlags::DSYNC,
-        DiskFile::Meta | DiskFile::Table | DiskFile::Replay | DiskFile::Directory => {
-            return None;
-        }
+        DiskFile::Meta
+        | DiskFile::Table
+        | DiskFile::Replay
+        | DiskFile::Directory
+        | DiskFile::Openings => return None,
     };
     OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path).ok()
 }

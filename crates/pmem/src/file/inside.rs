@@ -25,6 +25,16 @@ pub fn check_outside(place: &Path) -> Result<(), DeviceError> {
     }
 }
 
+/// As [`check_outside`], of what is to be made in a directory: refuses it under its own name.
+pub(super) fn check_parent_outside(place: &Path, parent: &Path) -> Result<(), DeviceError> {
+    check_outside(parent).map_err(|error| match error {
+        DeviceError::Inside { database, .. } => {
+            DeviceError::Inside { path: place.to_path_buf(), database }
+        }
+        error => error,
+    })
+}
+
 /// The place without symbolic links, as far as it is there.
 fn resolved(place: &Path) -> PathBuf {
     for there in place.ancestors() {

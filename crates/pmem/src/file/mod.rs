@@ -12,6 +12,7 @@
 //! | `data` | the pages of the image, each in a slot that no other page has |
 //! | `table` | which slot each page has, with a checksum of the page |
 //! | `log` | the log space, in place, without a header of its own |
+//! | `openings` | which openings wrote which epochs: [`crate::Openings`] |
 //! | `replay` | only after a process died in a recovery: [`crate::ReplayMarks`] |
 //! | `loading` | only while a load is going on, or after one was cut short: [`crate::LoadMark`] |
 //!
@@ -41,6 +42,7 @@ mod options;
 mod slots;
 mod table;
 
+mod openings;
 mod page_reads;
 
 mod checkpoint;
@@ -69,5 +71,7 @@ pub use residency::{memory_can_be_limited, on_lost_page};
 
 /// The file of [`crate::ReplayMarks`] in a database directory.
 pub(crate) const REPLAY_NAME: &str = "replay";
+/// The file of [`crate::Openings`] in a database directory.
+const OPENINGS_NAME: &str = "openings";
 /// The file of [`crate::LoadMark`] in a database directory.
 const LOADING_NAME: &str = "loading";

@@ -9,6 +9,7 @@ use super::disk::{DiskHandle, Files};
 use super::format::Root;
 use super::mark::Marks;
 use super::meta::{check_heads, find_newest};
+use super::openings::OpeningsFile;
 use super::options::FileOptions;
 use super::page_reads::read_pages;
 use super::residency::{self, Loading, Residency};
@@ -32,6 +33,7 @@ pub(super) struct Opened {
     pub(super) lost_log: Option<String>,
     pub(super) state: State,
     pub(super) marks: Marks,
+    pub(super) openings: OpeningsFile,
     pub(super) room: Arc<Room>,
 }
 
@@ -117,8 +119,21 @@ pub(super) fn open(
         None => read_or_begin(&files, table, &image, image_bytes, options, health)?,
     };
     let marks = Marks::read(&files.meta, newest.instance)?;
+    let openings = OpeningsFile::open(dir, options, newest.instance)?;
     let room = Arc::new(Room::of(&files, &head, newest, table.used())?);
-    Ok(Opened { files, image, dirty, pages, image_bytes, log_bytes, lost_log, state, marks, room })
+    Ok(Opened {
+        files,
+        image,
+        dirty,
+        pages,
+        image_bytes,
+        log_bytes,
+        lost_log,
+        state,
+        marks,
+        openings,
+        room,
+    })
 }
 
 /// Checks that a database whose only root is that of its creation is no copy: that is whole when it

@@ -5,3 +5,5 @@ mod replay_marks;
 
 pub use load_mark::LoadMark;
 pub use replay_marks::{REPLAY_WORDS, ReplayMarks};
+
+pub(crate) use replay_marks::remove_made;

@@ -3,6 +3,7 @@
 //! A file of one page is mapped and shared, so that a store to a word costs no system call and is
 //! seen by the next process, however this one ends. Nothing is durable: a power cut takes it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -12,9 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::MapFlags;
 
-use crate::failure::{DeviceError, is_no_space};
+use crate::failure::{DeviceError, is_no_space, lock};
 use crate::memory::{Mapping, PAGE_BYTES};
+use crate::sync::background::Mutex;
 use crate::system::{death, private};
+
+/// The files that this process has made, and still has open.
+static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Number of words in [`ReplayMarks`].
 pub const REPLAY_WORDS: usize = PAGE_BYTES as usize / size_of::<u64>();
@@ -49,6 +54,7 @@ impl ReplayMarks {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let open = |()| private::private(&mut options).open(path);
+        let is_new = !path.exists();
         let file = may_create().and_then(open).map_err(error("create or open"))?;
         // Space for all of it: a store to a page that cannot be had would end the process.
         fallocate(&file, FallocateFlags::empty(), 0, PAGE_BYTES).map_err(|e| {
@@ -60,6 +66,9 @@ impl ReplayMarks {
         })?;
         let mapping = Mapping::of_file(file.as_fd(), PAGE_BYTES, MapFlags::SHARED)
             .map_err(|e| DeviceError::io("map", path, e))?;
+        if is_new {
+            lock(&MADE).insert(path.to_path_buf());
+        }
         Ok(Self { mapping, path: path.to_path_buf() })
     }
 
@@ -104,5 +113,20 @@ impl ReplayMarks {
     /// [`DeviceError::Io`].
     pub fn remove(&self) -> Result<(), DeviceError> {
         fs::remove_file(&self.path).map_err(|e| DeviceError::io("remove", &self.path, e))
+    }
+}
+
+impl Drop for ReplayMarks {
+    fn drop(&mut self) {
+        lock(&MADE).remove(&self.path);
+    }
+}
+
+/// Deletes the files that this process has made: it ends for a reason of its own, and no call did
+/// that. What an earlier process has left stays.
+pub(crate) fn remove_made() {
+    for path in &*lock(&MADE) {
+        // One that stays says of no call that it ended the process.
+        let _ = fs::remove_file(path);
     }
 }

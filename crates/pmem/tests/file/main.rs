@@ -10,6 +10,7 @@ mod loading;
 mod log_writes;
 mod marks;
 mod open;
+mod openings;
 mod power_cut;
 mod read_only;
 mod refused;

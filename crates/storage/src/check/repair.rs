@@ -9,7 +9,7 @@ use pmem::{AnyDevice, Device, Port};
 use crate::error::{Result, StorageError};
 use crate::format::SerialId;
 use crate::ids::{EpochNumber, Position};
-use crate::input_log::{CommittedRange, GivenUp, InputLog, Verdict};
+use crate::input_log::{CommittedRange, GivenUp, InputLog, LogError, Verdict};
 use crate::scan::ScanPlan;
 use crate::store::{EndMark, Opened, Store, StoreOptions, checkpoint, superblock};
 use crate::{row, scan};
@@ -33,7 +33,8 @@ pub fn accept_loss(device: &Arc<AnyDevice>, last: EpochNumber) -> Result<GivenUp
     }
     let (instance, segment_bytes) = (superblock.instance, superblock.log_segment_bytes);
     let kept = CommittedRange { checkpoint: EpochNumber(current.epoch), last };
-    let given_up = InputLog::give_up(device, instance, segment_bytes, kept)?;
+    let given_up = InputLog::give_up(device, instance, segment_bytes, kept);
+    let given_up = given_up.map_err(|error| not_kept(error, last))?;
     if last == EpochNumber(current.epoch) && current.deferred_calls > 0 {
         keep_no_deferred_record(device, instance, segment_bytes, last)?;
     }
@@ -42,6 +43,18 @@ pub fn accept_loss(device: &Arc<AnyDevice>, last: EpochNumber) -> Result<GivenUp
         forget_versions(device, last)?;
     }
     Ok(given_up)
+}
+
+/// An epoch that is to be kept and that the log does not have is named as that.
+fn not_kept(error: LogError, last: EpochNumber) -> StorageError {
+    match error {
+        LogError::NotLogged { epoch } => StorageError::Limit(format!(
+            "epoch {epoch} is not in the input log, so not all up to {last} can be kept: the last \
+             one that can be is {}",
+            epoch.previous()
+        )),
+        error => error.into(),
+    }
 }
 
 /// On memory the epochs that are given up have left versions in the rows, as a crash leaves them.

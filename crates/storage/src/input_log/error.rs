@@ -185,9 +185,9 @@ pub enum LogError {
     },
     /// A store is to be restored to a time before the first state that its copy has.
     #[error(
-        "nothing is there of {asked_ns} ns after the beginning of 1970 or before: the copy begins \
-         with epoch {epoch}, which is of a later time, {timestamp_ns} ns; restore to that time or \
-         a later one, or from an earlier copy"
+        "the copy has no state of {asked_ns} ns after the beginning of 1970: it begins with epoch \
+         {epoch}, which is of a later time, {timestamp_ns} ns; restore to that time or a later \
+         one, or from an earlier copy"
     )]
     TooEarly {
         /// The time.
@@ -222,6 +222,18 @@ pub enum LogError {
         earlier: EpochNumber,
         /// The last epoch that a new one would have.
         last: EpochNumber,
+    },
+    /// A backup would replace an earlier copy that has other epochs of the same numbers.
+    #[error(
+        "the earlier copy has epochs {since} to {earlier} that this database does not have: it \
+         lost them, or is an older state that was put back, and has written others of these \
+         numbers; keep that copy, and make this one in another directory"
+    )]
+    EarlierIsOther {
+        /// The first epoch that another opening of the database wrote.
+        since: EpochNumber,
+        /// The last epoch of the earlier copy.
+        earlier: EpochNumber,
     },
     /// The epoch was not found committed when the log was opened, or was released since.
     #[error(

@@ -61,6 +61,7 @@ impl InputLog {
         check_up_to(device.as_ref(), geometry, kept, &scan)?;
         device.begin_branch()?;
         device.accept()?;
+        device.note_opening(last.next())?;
         let mut port = Port::new(Arc::clone(device), u32::MAX);
         for segment in &erased {
             port.log_write(geometry.offset(*segment), &[0; HEADER_BYTES])?;

@@ -81,10 +81,11 @@ pub(super) fn check_log(
         }
         .into());
     }
-    match (EndMark::read(device), device.lost_log()) {
-        (Some(EndMark { epoch, .. }), _) if epoch > last => {
-            Err(LogError::ended(last, epoch).into())
-        }
+    let marked = EndMark::read(device).map(|mark| mark.epoch);
+    // What an opening found was durable before that was noted.
+    let found = device.openings().and_then(|openings| openings.found_last());
+    match (marked.max(found), device.lost_log()) {
+        (Some(ended), _) if ended > last => Err(LogError::ended(last, ended).into()),
         (_, Some(what)) => Err(LogError::Lost { last, what }.into()),
         _ => Ok(()),
     }

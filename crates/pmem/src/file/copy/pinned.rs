@@ -1,23 +1,25 @@
 //! The source of a copy: a snapshot that stays readable.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::directory::load_mark;
+use super::super::directory::{is_there, load_mark};
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files};
 use super::super::format::{Entries, Entry, Root};
 use super::super::mark::Marks;
 use super::super::meta::{check_heads, find_newest};
 use super::super::open::lost_log;
+use super::super::openings::read_openings;
 use super::super::page_reads::{check_page, read_pages};
 use super::super::table::{PageTable, TableRead};
 use crate::device::{LogSpace, MARK_BYTES};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
+use crate::openings::Openings;
 use crate::system::{Locked, Sharing};
 
 /// The process that writes looks for a pin now and then, by a lock of its own that lasts for some
@@ -50,7 +52,7 @@ impl PinnedSnapshot {
     /// [`crate::File::open`].
     pub fn open(dir: &Path, hook: Option<Arc<dyn DiskHook>>) -> Result<Self, DeviceError> {
         let meta = dir.join(DiskFile::Meta.name());
-        if !meta.is_file() {
+        if !is_there(&meta, FileType::is_file)? {
             return Err(DeviceError::Missing { path: dir.to_path_buf() });
         }
         load_mark(dir).check_none(dir)?;
@@ -154,6 +156,15 @@ impl PinnedSnapshot {
     /// The file system's.
     pub fn mark(&self) -> Result<Option<[u8; MARK_BYTES]>, DeviceError> {
         Ok(Marks::read(&self.files.meta, self.root.instance)?.found())
+    }
+
+    /// Which openings wrote which epochs; `None` if that is not known. Of epochs that were copied
+    /// before, the answer is the same as long as the database lives.
+    ///
+    /// # Errors
+    /// As [`crate::File::open`].
+    pub fn openings(&self) -> Result<Option<Openings>, DeviceError> {
+        read_openings(&self.dir, self.root.instance, None)
     }
 
     /// Reads a part of the image that is within a page.

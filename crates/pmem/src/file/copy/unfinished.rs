@@ -5,12 +5,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::OPENINGS_NAME;
 use super::super::directory::{made_up, parent_of, sync_directory};
 use super::super::disk::{Access, DiskFile, DiskHandle, DiskHook, Files, PIECE_BYTES};
 use super::super::format::{DATA_MAGIC, Entry, META_BYTES, Root, TABLE_MAGIC, page_crc};
-use super::super::inside::check_outside;
+use super::super::inside::check_parent_outside;
 use super::super::mark::Marks;
 use super::super::meta::{find_newest, write_root};
+use super::super::openings::{read_openings, write_openings};
 use super::base::{Base, log_crc, open_files};
 use super::origin::{ORIGIN_NAME, Origin};
 use super::pinned::PinnedSnapshot;
@@ -18,20 +20,23 @@ use crate::device::{LogSpace, MARK_BYTES};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
+use crate::openings::Openings;
 use crate::system::{Locked, Sharing, private};
 
 /// What the name of a copy ends in until it is whole.
 const SUFFIX: &str = ".incomplete";
-/// The files of a copy, but for `origin`.
+/// The files of a copy, but for `origin` and `openings`.
 const FILES: [DiskFile; 4] = [DiskFile::Meta, DiskFile::Data, DiskFile::Table, DiskFile::Log];
 
 /// How far an earlier copy goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
     /// The epoch of its snapshot; `None` if it has none.
     pub epoch: Option<EpochNumber>,
     /// Its newest mark ([`crate::Device::write_mark`]), if one is intact.
     pub mark: Option<[u8; MARK_BYTES]>,
+    /// Which openings wrote which of its epochs; `None` if that is not known.
+    pub openings: Option<Openings>,
 }
 
 /// A directory that becomes a copy of a database, or a copy that is brought up to date. Dropped
@@ -46,6 +51,8 @@ pub struct UnfinishedCopy {
     base: Base,
     /// Of its own, if it begins one.
     branch: Option<u64>,
+    /// Which openings wrote which of its epochs.
+    openings: Openings,
     is_new: bool,
     /// Whether files of an older copy may have been replaced.
     is_begun: bool,
@@ -66,7 +73,7 @@ impl UnfinishedCopy {
         hook: Option<Arc<dyn DiskHook>>,
     ) -> Result<Self, DeviceError> {
         check_nothing_there(target)?;
-        check_outside(parent_of(target))?;
+        check_parent_outside(target, parent_of(target))?;
         let (dir, lock) = create_incomplete(target)?;
         let file = |which| DiskHandle::open(&dir, which, Access::Create, hook.clone());
         let files = Files {
@@ -82,12 +89,14 @@ impl UnfinishedCopy {
         files.meta.allocate(META_BYTES)?;
         write_root(&files, &base.root)?;
         let (target, branch) = (target.to_path_buf(), None);
+        let openings = Openings::known_from(EpochNumber(u64::MAX));
         Ok(Self {
             target,
             dir,
             files,
             base,
             branch,
+            openings,
             is_new: true,
             is_begun: false,
             is_whole: false,
@@ -123,12 +132,14 @@ impl UnfinishedCopy {
         };
         let (files, base) = open().inspect_err(|_| remove_incomplete(&dir))?;
         let (target, branch) = (target.to_path_buf(), None);
+        let openings = Openings::known_from(EpochNumber(u64::MAX));
         Ok(Self {
             target,
             dir,
             files,
             base,
             branch,
+            openings,
             is_new: false,
             is_begun: false,
             is_whole: false,
@@ -146,13 +157,19 @@ impl UnfinishedCopy {
         }
         let Root { epoch, instance, .. } = self.base.root;
         let mark = Marks::read(&self.files.meta, instance)?.found();
-        Ok(Some(Replaced { epoch, mark }))
+        let openings = read_openings(&self.target, instance, None)?;
+        Ok(Some(Replaced { epoch, mark, openings }))
     }
 
     /// The copy is no copy any more, but a database that goes its own way: its epochs are others
     /// than those of the same numbers that its source has or had (S23).
     pub fn begin_branch(&mut self) {
         self.branch = Some(made_up());
+    }
+
+    /// Says which openings wrote the epochs that the copy has. By default no opening is known.
+    pub fn keep_openings(&mut self, openings: Openings) {
+        self.openings = openings;
     }
 
     /// Writes a part of the log.
@@ -215,7 +232,10 @@ impl UnfinishedCopy {
         let log_crc = log_crc(&self.dir)?.expect("the log was written");
         let origin = Origin { sequence, entries: source.root.entries, log_crc };
         origin.write(&self.dir)?;
+        write_openings(&self.dir, instance, self.openings.clone())?;
         self.is_begun = true;
+        // Those of the epochs before are in both lists, so that the new one is true of either root.
+        self.give_name(OPENINGS_NAME)?;
         self.give_name(ORIGIN_NAME)?;
         // The commit point of an older copy. The log that it had goes on from either root, the new
         // one from this root only.
@@ -333,9 +353,9 @@ fn create_incomplete(target: &Path) -> Result<(PathBuf, Locked), DeviceError> {
 
 /// Refuses a copy that is inside of a database, by its name or where that leads.
 fn check_place(target: &Path) -> Result<(), DeviceError> {
-    check_outside(parent_of(target))?;
+    check_parent_outside(target, parent_of(target))?;
     let place = fs::canonicalize(target).map_err(|e| DeviceError::io("look for", target, e))?;
-    check_outside(parent_of(&place))
+    check_parent_outside(target, parent_of(&place))
 }
 
 /// Where the parts of a copy are that are not whole.
@@ -380,7 +400,7 @@ fn remove_incomplete(dir: &Path) {
 
 /// Removes the files of a copy.
 fn remove_files(dir: &Path) -> Result<(), DeviceError> {
-    for name in FILES.map(DiskFile::name).into_iter().chain([ORIGIN_NAME]) {
+    for name in FILES.map(DiskFile::name).into_iter().chain([OPENINGS_NAME, ORIGIN_NAME]) {
         let path = dir.join(name);
         match fs::remove_file(&path) {
             Err(e) if e.kind() != ErrorKind::NotFound => {

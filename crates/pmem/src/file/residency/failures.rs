@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::failure::{DeviceError, Health, lock};
+use crate::side_files::remove_made;
 use crate::sync::background::Mutex;
 use crate::system::death::take_note_back;
 
@@ -48,6 +49,7 @@ pub fn on_lost_page(end: fn(&str) -> !) {
 pub(super) fn end_process(what: &str) -> ! {
     // It is not the call's doing.
     take_note_back();
+    remove_made();
     let what = format!(
         "{what}; this process ends, because a call waits for it. What was answered is in the log; \
          open the store again when the disk can be read, or restore a copy"

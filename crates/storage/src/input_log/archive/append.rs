@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use pmem::{DeviceError, LogSpace};
+use pmem::{DeviceError, LogSpace, Opening, Openings};
 
 use super::super::error::LogError;
 use super::super::format::Kind;
 use super::super::geometry::Geometry;
 use super::super::reader::{find_committed, timestamp_of};
 use super::super::scan::Scan;
-use super::file::{FileHeader, error, segments};
+use super::file::{FileHeader, WholeFile, error, whole};
 use super::listing::{all_files, files_of, io_error};
 use crate::ids::EpochNumber;
 
@@ -41,9 +41,31 @@ pub(crate) struct Archived<'a> {
     pub(crate) branch: u64,
     /// The last epoch that the copy has itself.
     pub(crate) last: EpochNumber,
+    /// Which openings wrote them, if it is known.
+    pub(crate) openings: Option<&'a Openings>,
     /// Whether the copy itself has all that is asked for, so that only the directory is checked.
     pub(crate) is_reached: bool,
     pub(crate) until: Until,
+}
+
+impl Archived<'_> {
+    /// Refuses a file that goes on from another epoch than the last one of the copy: the opening
+    /// that wrote its end began before that, and wrote it, too (S23).
+    fn check_opening(&self, path: &Path, opening: Option<Opening>) -> Result<(), LogError> {
+        let own = self.openings.and_then(|openings| openings.of_epoch(self.last));
+        let began_before = opening.filter(|opening| opening.first <= self.last);
+        match own.zip(began_before) {
+            Some((own, archived)) if own != archived => Err(error(format!(
+                "{} goes on from other epochs than the copy has from {} on: the database lost \
+                 some, and has written others of these numbers; restore from another copy, or to \
+                 epoch {}, the last one of this copy",
+                path.display(),
+                own.first.max(archived.first),
+                self.last
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Gives out the segments of archived epochs behind the last one that a copy has, until as far as
@@ -58,7 +80,7 @@ pub(crate) fn append_archived(
     mut at: u64,
     mut each: impl FnMut(u64, &[u8]) -> Result<(), DeviceError>,
 ) -> Result<bool, LogError> {
-    let Archived { dir, geometry, branch, last, is_reached, until } = archived;
+    let Archived { dir, geometry, branch, last, is_reached, until, .. } = archived;
     let files = files_of(dir, geometry.instance, branch)?;
     check_any(dir, geometry, &files)?;
     if is_reached {
@@ -76,13 +98,14 @@ pub(crate) fn append_archived(
         }
         let path = dir.join(file.name());
         let bytes = fs::read(&path).map_err(|e| io_error("read", &path, e))?;
-        let Some(found) = segments(&bytes, file) else {
+        let Some(WholeFile { opening, segments: found }) = whole(&bytes, file) else {
             let (first, last) = (file.first, file.last);
             let path = path.display();
             return Err(error(format!("{path} is damaged, so epochs {first} to {last} are lost")));
         };
         // Before times are looked at: epochs that are missing may be of the time that is asked for.
         check_gap(dir, next, file.first)?;
+        archived.check_opening(&path, opening)?;
         let times: Vec<u64> = found.iter().filter_map(|(_, bytes)| timestamp_of(bytes)).collect();
         let Until::Time(time) = until else {
             at = put(&found, file, &mut programs, Range { next, until, geometry, at }, &mut each)?;
@@ -190,7 +213,7 @@ fn check_gap(dir: &Path, next: EpochNumber, first: EpochNumber) -> Result<(), Lo
 fn missing(dir: &Path, first: EpochNumber, last: EpochNumber) -> LogError {
     error(format!(
         "{} lacks epochs {first} to {last} of this database: put the files that have them there, \
-         or restore to epoch {} or before",
+         or restore to epoch {} at most",
         dir.display(),
         first.previous()
     ))

@@ -11,19 +11,32 @@
 //! | 40 | 8 | last epoch |
 //! | 48 | 8 | bytes of the segments |
 //! | 56 | 4 | CRC-32 of the segments |
-//! | 60 | 4 | CRC-32 of the 60 bytes before |
+//! | 60 | 4 | zero |
+//! | 64 | 8 | the first epoch of the opening that wrote the last epoch; zero if it is not known |
+//! | 72 | 8 | the random number of that opening |
+//! | 80 | 4 | zero |
+//! | 84 | 4 | CRC-32 of the 84 bytes before |
+//!
+//! Version 1 ends with a CRC-32 of the 60 bytes before at 60.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use pmem::{DeviceError, Opening};
 
 use super::super::error::LogError;
 use super::super::format::{HEADER_BYTES, SegmentHeader};
 use crate::ids::EpochNumber;
 
 const MAGIC: [u8; 8] = *b"NVCRARCH";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// What names end in, and what they end in until the file is whole.
 pub(super) const FINISHED: &str = "epochs";
 pub(super) const UNFINISHED: &str = "incomplete";
-pub(super) const FILE_HEADER_BYTES: usize = 64;
-const CRC_AT: usize = FILE_HEADER_BYTES - 4;
+pub(super) const FILE_HEADER_BYTES: usize = 88;
+/// Bytes of a header of version 1.
+const FIRST_HEADER_BYTES: usize = 64;
 
 /// What a file of the archive has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +49,8 @@ pub(super) struct FileHeader {
     /// Bytes and checksum of the segments.
     pub(super) bytes: u64,
     pub(super) crc: u32,
+    /// The opening that wrote the last epoch, if it is known.
+    pub(super) opening: Option<Opening>,
 }
 
 impl FileHeader {
@@ -51,20 +66,51 @@ impl FileHeader {
         put(40, &self.last.0.to_le_bytes());
         put(48, &self.bytes.to_le_bytes());
         put(56, &self.crc.to_le_bytes());
-        let crc = crc32fast::hash(&bytes[..CRC_AT]);
-        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        if let Some(Opening { first, id }) = self.opening {
+            put(64, &first.0.to_le_bytes());
+            put(72, &id.to_le_bytes());
+        }
+        let crc_at = FILE_HEADER_BYTES - 4;
+        let crc = crc32fast::hash(&bytes[..crc_at]);
+        bytes[crc_at..].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
-    /// `None` if it is none, or damaged.
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Reads the header of a file; `None` if it is none, or damaged.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, LogError> {
+        let mut bytes = Vec::new();
+        let read = |file: File| file.take(FILE_HEADER_BYTES as u64).read_to_end(&mut bytes);
+        File::open(path).and_then(read).map_err(|source| {
+            let (what, path) = ("read".to_string(), path.to_path_buf());
+            DeviceError::Io { what, path, source }
+        })?;
+        Ok(Self::decode(&bytes).map(|(header, _)| header))
+    }
+
+    /// The header, and its length; `None` if it is none, or damaged.
+    fn decode(bytes: &[u8]) -> Option<(Self, usize)> {
         let word = |at: usize| bytes[at..].first_chunk().map(|word| u64::from_le_bytes(*word));
         let half = |at: usize| bytes[at..].first_chunk().map(|half| u32::from_le_bytes(*half));
-        let is_ours = bytes.len() >= FILE_HEADER_BYTES && bytes[..8] == MAGIC;
-        if !is_ours || half(8)? != VERSION || half(CRC_AT)? != crc32fast::hash(&bytes[..CRC_AT]) {
+        if !bytes.starts_with(&MAGIC) {
             return None;
         }
-        Some(Self {
+        let header_bytes = match half(8)? {
+            1 => FIRST_HEADER_BYTES,
+            VERSION => FILE_HEADER_BYTES,
+            _ => return None,
+        };
+        let crc_at = header_bytes - 4;
+        if half(crc_at)? != crc32fast::hash(bytes.get(..crc_at)?) {
+            return None;
+        }
+        let opening = match header_bytes {
+            FILE_HEADER_BYTES => Some(Opening { first: EpochNumber(word(64)?), id: word(72)? }),
+            _ => None,
+        };
+        let header = Self {
             segment_bytes: half(12)?,
             instance: word(16)?,
             branch: word(24)?,
@@ -72,7 +118,9 @@ impl FileHeader {
             last: EpochNumber(word(40)?),
             bytes: word(48)?,
             crc: half(56)?,
-        })
+            opening: opening.filter(|opening| opening.first > EpochNumber::ZERO),
+        };
+        Some((header, header_bytes))
     }
 
     /// The name of the file.
@@ -89,19 +137,26 @@ pub(super) fn of_name(name: &str) -> Option<FileHeader> {
     let (instance, branch) = (hex()?, hex()?);
     let mut epoch = || parts.next()?.parse().ok().map(EpochNumber);
     let (first, last) = (epoch()?, epoch()?);
-    let header = FileHeader { instance, branch, first, last, segment_bytes: 0, bytes: 0, crc: 0 };
+    let (segment_bytes, bytes, crc, opening) = (0, 0, 0, None);
+    let header = FileHeader { instance, branch, first, last, segment_bytes, bytes, crc, opening };
     (first <= last && header.name() == name).then_some(header)
 }
 
-/// The segments of a file, which must be the one that its name says; `None` if it is damaged.
-pub(super) fn segments<'f>(
-    bytes: &'f [u8],
-    named: &FileHeader,
-) -> Option<Vec<(SegmentHeader, &'f [u8])>> {
-    let header = FileHeader::decode(bytes)?;
+/// A file that is whole.
+#[derive(Debug)]
+pub(super) struct WholeFile<'f> {
+    /// The opening that wrote the last epoch, if it is known.
+    pub(super) opening: Option<Opening>,
+    pub(super) segments: Vec<(SegmentHeader, &'f [u8])>,
+}
+
+/// What a file has, which must be the one that its name says; `None` if it is damaged.
+pub(super) fn whole<'f>(bytes: &'f [u8], named: &FileHeader) -> Option<WholeFile<'f>> {
+    let (header, header_bytes) = FileHeader::decode(bytes)?;
     let same = FileHeader { segment_bytes: header.segment_bytes, ..*named };
     let same = FileHeader { bytes: header.bytes, crc: header.crc, ..same };
-    let mut rest = &bytes[FILE_HEADER_BYTES..];
+    let same = FileHeader { opening: header.opening, ..same };
+    let mut rest = &bytes[header_bytes..];
     if header != same || rest.len() as u64 != header.bytes || crc32fast::hash(rest) != header.crc {
         return None;
     }
@@ -113,7 +168,7 @@ pub(super) fn segments<'f>(
         segments.push((segment, whole));
         rest = &rest[end..];
     }
-    Some(segments)
+    Some(WholeFile { opening: header.opening, segments })
 }
 
 /// An error of the archive.
@@ -125,6 +180,17 @@ pub(super) fn error(what: String) -> LogError {
 mod tests {
     use super::*;
 
+    /// What release 0.1.0 wrote is read.
+    #[test]
+    fn a_header_of_version_1_is_read() {
+        let mut bytes = header().encode()[..FIRST_HEADER_BYTES].to_vec();
+        bytes[8] = 1;
+        let crc = crc32fast::hash(&bytes[..60]);
+        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        let of_before = FileHeader { opening: None, ..header() };
+        assert_eq!(FileHeader::decode(&bytes), Some((of_before, FIRST_HEADER_BYTES)));
+    }
+
     fn header() -> FileHeader {
         FileHeader {
             instance: 7,
@@ -134,13 +200,14 @@ mod tests {
             segment_bytes: 4096,
             bytes: 12,
             crc: 99,
+            opening: Some(Opening { first: EpochNumber(4), id: u64::MAX - 5 }),
         }
     }
 
     #[test]
     fn a_header_and_a_name_come_back() {
         let bytes = header().encode();
-        assert_eq!(FileHeader::decode(&bytes), Some(header()));
+        assert_eq!(FileHeader::decode(&bytes), Some((header(), FILE_HEADER_BYTES)));
         for bit in 0..FILE_HEADER_BYTES * 8 {
             let mut flipped = bytes;
             flipped[bit / 8] ^= 1 << (bit % 8);

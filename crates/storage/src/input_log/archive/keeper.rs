@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
 use pmem::sync::background::{Condvar, Mutex, MutexGuard};
-use pmem::{AnyDevice, LogSpace, Process};
+use pmem::{AnyDevice, Device, LogSpace, Process};
 
 use super::super::error::LogError;
 use super::super::format::{HEADER_BYTES, SegmentHeader};
@@ -118,7 +118,7 @@ impl Archive {
         let (theirs, log, dir) = (Arc::clone(&shared), Arc::clone(device), place.dir.clone());
         let thread = std::thread::Builder::new()
             .name("log-archive".to_string())
-            .spawn(move || run(&theirs, log.as_ref(), &place))
+            .spawn(move || run(&theirs, &log, &place))
             .map_err(|e| io_error("start the thread of the archive", &dir, e))?;
         Ok(Self { dir, shared, thread: Some(thread), process: Process::current() })
     }
@@ -213,7 +213,7 @@ fn run(shared: &Shared, log: &AnyDevice, place: &Place) {
 }
 
 /// Writes the file of some epochs, durably, under its name last. A try that fails leaves no file.
-pub(super) fn write_file<L: LogSpace>(log: &L, place: &Place, job: &Job) -> Result<(), LogError> {
+pub(super) fn write_file(device: &AnyDevice, place: &Place, job: &Job) -> Result<(), LogError> {
     let Place { dir, geometry, branch } = place;
     let mut header = FileHeader {
         instance: geometry.instance,
@@ -223,10 +223,11 @@ pub(super) fn write_file<L: LogSpace>(log: &L, place: &Place, job: &Job) -> Resu
         segment_bytes: u32::try_from(geometry.segment_bytes).expect("a segment fits 32 bits"),
         bytes: 0,
         crc: 0,
+        opening: device.openings().and_then(|openings| openings.of_epoch(job.last)),
     };
     let path = dir.join(header.name());
     let mut unfinished = Unfinished::create(path.with_extension(UNFINISHED))?;
-    unfinished.write(log, *geometry, job, &mut header)?;
+    unfinished.write(device, *geometry, job, &mut header)?;
     unfinished.give_name(&path)?;
     sync_directory(dir)
 }

@@ -13,7 +13,10 @@
 //!    but not before they have ended: until then they may get a verdict.
 //! 5. A directory that has later epochs of this store and branch than the store itself is refused:
 //!    the store is an earlier copy, and its epochs would be taken for others.
-//! 6. A file that is not finished is locked by the process that writes it. One that a process has
+//! 6. A file names the opening of the store that wrote its last epoch. A directory whose last epoch
+//!    another opening wrote than the store knows of is refused: the store lost epochs, and has
+//!    written others of the same numbers (S23).
+//! 7. A file that is not finished is locked by the process that writes it. One that a process has
 //!    left that was killed is removed when a log is opened that is archived to the directory, of
 //!    this store or of another; a try that fails removes its own.
 //!

@@ -1,6 +1,7 @@
 //! The archive of a log that is opened.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use pmem::{AnyDevice, Device, LogSpace};
@@ -11,7 +12,7 @@ use super::super::geometry::Geometry;
 use super::super::reader::find_committed;
 use super::super::scan::Scan;
 use super::super::summary::CommittedRange;
-use super::file::error;
+use super::file::{FileHeader, error};
 use super::keeper::{Archive, Job, Place, write_file};
 use super::listing::{files_of, io_error};
 use super::unfinished::remove_unfinished;
@@ -43,10 +44,30 @@ pub(in super::super) fn start(
             range.last
         )));
     }
+    if let Some(newest) = files.iter().max_by_key(|file| file.last) {
+        check_openings(device, dir, newest)?;
+    }
     if let Some(job) = left_over(device.as_ref(), geometry, archived, range.checkpoint)? {
         write_file(device.as_ref(), &place, &job)?;
     }
     Archive::begin(device, place, range.checkpoint.max(archived)).map(Some)
+}
+
+/// Refuses a directory whose last epoch of the store is not the one that the store has (S23).
+fn check_openings(device: &AnyDevice, dir: &Path, newest: &FileHeader) -> Result<(), LogError> {
+    let last = newest.last;
+    let own = device.openings().and_then(|openings| openings.of_epoch(last));
+    let archived = FileHeader::read(&dir.join(newest.name()))?.and_then(|header| header.opening);
+    match own.zip(archived) {
+        Some((own, archived)) if own != archived => Err(error(format!(
+            "{} has epochs of this database up to {last} that it does not have itself: it lost \
+             them, or is an older state that was put back, and has written others of these \
+             numbers; archive to another directory, or make a database of a copy with `nvcaracal \
+             restore`, which begins a branch of its own",
+            dir.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What the log still has of the epochs behind those that are archived, up to a checkpoint: the
