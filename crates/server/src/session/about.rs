@@ -5,9 +5,10 @@ use super::planned::{Known, Work};
 use super::queue::Shape;
 use super::settings::{Settings, joined};
 use crate::config::NAME;
-use crate::store::{Answer, Control, OutputColumn, Statement};
+use crate::store::{Answer, BlockOperation, Control, OutputColumn, Statement};
+use sql::catalog::Deferral;
 use sql::ir::Kind;
-use sql::parse::{BlockModes, Own, SessionColumn, SessionFunction};
+use sql::parse::{BlockModes, Own, SessionColumn, SessionFunction, SetConstraints};
 use sql::system::{OpenCursor, PreparedStatement, Session};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -107,7 +108,7 @@ impl Conversation {
                 self.connection.checkpoint().await?;
                 "CHECKPOINT"
             }
-            Control::Own(own) => self.own(own)?,
+            Control::Own(own) => self.own(own).await?,
             Control::DiscardNothing(tag) => tag,
             Control::DiscardAll => {
                 self.check_alone("DISCARD ALL")?;
@@ -141,12 +142,10 @@ impl Conversation {
         Ok("SET")
     }
 
-    /// VACUUM, ANALYZE and SET CONSTRAINTS have nothing to do here: only what they name must be.
-    fn own(&mut self, own: &Own) -> Result<&'static str> {
-        match own {
-            Own::Vacuum(_) => self.check_alone("VACUUM")?,
-            Own::SetConstraints(_) => self.warn_alone("SET CONSTRAINTS"),
-            _ => {}
+    /// VACUUM and ANALYZE have nothing to do here: only what they name must be.
+    async fn own(&mut self, own: &Own) -> Result<&'static str> {
+        if let Own::Vacuum(_) = own {
+            self.check_alone("VACUUM")?;
         }
         self.connection.saw_catalog(self.catalog_version);
         let catalog = self.connection.catalog();
@@ -162,18 +161,34 @@ impl Conversation {
             Own::Checkpoint => unreachable!("it is made before"),
             Own::Vacuum(tables) => ("VACUUM", no_table(tables)),
             Own::Analyze(tables) => ("ANALYZE", no_table(tables)),
-            Own::SetConstraints(names) => {
-                let is_key = |name: &String| catalog.foreign_keys().any(|key| key.name == *name);
-                let missing = names.iter().find(|name| !is_key(name));
-                let message = |name| format!("constraint \"{name}\" does not exist");
-                let missing = missing.map(|name| (SqlState::UNDEFINED_OBJECT, message(name)));
-                ("SET CONSTRAINTS", missing)
-            }
+            Own::SetConstraints(set) => return self.set_constraints(set).await,
         };
         match missing {
             None => Ok(tag),
             Some((state, message)) => Err(Error::new(state, message)),
         }
+    }
+
+    /// SET CONSTRAINTS: checks of the block wait from now on, or do so no longer.
+    async fn set_constraints(&mut self, set: &SetConstraints) -> Result<&'static str> {
+        const TAG: &str = "SET CONSTRAINTS";
+        self.warn_alone(TAG);
+        let catalog = self.connection.catalog();
+        for name in &set.names {
+            let mut named = catalog.foreign_keys().filter(|key| key.name == *name).peekable();
+            if named.peek().is_none() {
+                let message = format!("constraint \"{name}\" does not exist");
+                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+            if set.is_deferred && named.any(|key| key.deferral == Deferral::No) {
+                let message = format!("constraint \"{name}\" is not deferrable");
+                return Err(Error::new(SqlState::WRONG_OBJECT, message));
+            }
+        }
+        if self.is_in_block() {
+            self.connection.block(BlockOperation::Constraints(set.clone())).await?;
+        }
+        Ok(TAG)
     }
 
     /// What a statement sees of the session, if it looks at that.

@@ -6,7 +6,7 @@ use super::planned::{Prepared, Work};
 use super::queue::{Disconnected, Shape};
 use crate::codec::Format;
 use crate::store::{Control, Parsed};
-use sql::parse::BlockModes;
+use sql::parse::{BlockModes, Own};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
 
@@ -68,7 +68,10 @@ impl Conversation {
 
     /// Whether a statement of a text, which is not its last one, begins a block of the rest.
     fn begins_implicit(&self, parsed: &Parsed) -> bool {
-        parsed.control().is_none() && (!parsed.is_query() || self.keeps_snapshot())
+        match parsed.control() {
+            Some(control) => matches!(control, Control::Own(Own::SetConstraints(_))),
+            None => !parsed.is_query() || self.keeps_snapshot(),
+        }
     }
 
     /// The statements of a text that can be one call, as nothing has to be answered before its end:
@@ -103,10 +106,15 @@ impl Conversation {
         begun: Begun,
         submissions: Vec<Submission>,
     ) -> Result<(), Stop> {
-        let Some((modes, tag)) = begun else { return self.run_together(submissions).await };
+        let Some((modes, tag)) = begun else {
+            return Ok(self.run_together(submissions, true).await??);
+        };
         self.out.command_complete(&tag);
-        match self.run_together(submissions).await {
-            Ok(()) => self.out.command_complete(&"COMMIT"),
+        match self.run_together(submissions, false).await {
+            Ok(committed) => {
+                committed?;
+                self.out.command_complete(&"COMMIT");
+            }
             Err(stop) => {
                 // The client is in the block until it rolls it back.
                 self.begin(&modes, tag).await?;
@@ -168,6 +176,9 @@ impl Conversation {
         }
         let values = values_of(&prepared)?;
         self.refuse_by_block(&statement).await?;
+        if statement.notifies() && !is_last && !self.is_in_block() {
+            self.open_implicit().await?;
+        }
         let is_read = statement.is_read() || self.is_in_block();
         let submission = Submission {
             memory: prepared.memory.clone(),

@@ -434,6 +434,11 @@ impl Statement {
             && self.planned.as_ref().is_some_and(|planned| planned.effects != Effects::Only)
     }
 
+    /// Whether it notifies listeners.
+    pub(crate) fn notifies(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.notifies)
+    }
+
     /// Whether it only reads.
     #[must_use]
     pub fn is_read(&self) -> bool {

@@ -9,7 +9,6 @@ mod snapshot;
 
 pub use comments::{Comment, Commented};
 pub use delta::{Delta, prefix};
-pub use schema::{
-    ColumnInfo, Deferral, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn,
-};
+pub use crate::ir::Deferral;
+pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};
 pub use snapshot::Catalog;

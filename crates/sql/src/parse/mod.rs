@@ -33,7 +33,7 @@ pub use limits::{DEPTH_MAX, LEVELS_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
 pub(crate) use locks::strength_of;
 pub use locks::{LockMode, LockTable};
 pub use modes::BlockModes;
-pub use own::{Declared, Fetch, FetchTo, Own};
+pub use own::{Declared, Fetch, FetchTo, Own, SetConstraints};
 pub(crate) use position::Lines;
 pub(crate) use sequence::{AlterSequence, Counting, IdentityChange, SequenceChange};
 pub use session::{SessionColumn, SessionFunction};

@@ -50,6 +50,7 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                     longer.push((at, as_select));
                 }
             }
+            "on" if ends_bare_select(&tokens, at) => longer.push((at, behind_where)),
             "fetch" if has_query => as_limit(&mut tokens, at),
             "array" if last.is_some_and(|last| ends_type(&tokens, last)) => {
                 longer.push((at, as_brackets));
@@ -242,6 +243,40 @@ fn as_limit(tokens: &mut [TokenWithSpan], at: usize) {
         tokens[at].token = Token::make_keyword("LIMIT");
         blank(tokens, &[first, rows, only]);
     }
+}
+
+/// Whether ON at a place is that of ON CONFLICT, behind a query of nothing but columns: the parser
+/// takes it for the name of the last one.
+fn ends_bare_select(tokens: &[TokenWithSpan], at: usize) -> bool {
+    const CLAUSES: [&str; 9] =
+        ["from", "where", "group", "having", "order", "limit", "offset", "window", "fetch"];
+    if words(tokens, at, ["conflict"]).is_none() {
+        return false;
+    }
+    let mut depth = 0_usize;
+    for token in tokens[..at].iter().rev() {
+        match &token.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            Token::SemiColon => return false,
+            other if depth == 0 => match word(other).as_deref() {
+                Some("select") => return true,
+                Some("values" | "conflict") => return false,
+                Some(own) if CLAUSES.contains(&own) => return false,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    false
+}
+
+/// `ON` as `WHERE true ON`.
+fn behind_where(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let on = std::mem::replace(&mut tokens[at].token, Token::make_keyword("WHERE"));
+    insert(tokens, at, on);
+    insert(tokens, at, Token::make_keyword("TRUE"));
 }
 
 /// The place of the bracket that closes the one at a place.

@@ -11,7 +11,7 @@ use super::super::rows::ReadRows;
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
 use super::defined::{DefineStep, Defined};
-use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
+use super::form::{Block, Constraints, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
@@ -138,7 +138,7 @@ impl BlockState {
             places: HashMap::new(),
             zones: Vec::new(),
             steps: Vec::new(),
-            buffer: Buffer::default(),
+            buffer: Buffer::of_block(),
             memory,
             answer_memory: None,
             savepoints: Vec::new(),
@@ -401,7 +401,26 @@ impl BlockState {
         } else if planned.plan.is_query() && (self.only_reads() || !self.has_written()) {
             options.steps_max
         } else {
-            options.steps_max.saturating_sub(self.work_done)
+            self.steps_left(options)
+        }
+    }
+
+    /// Returns the steps that the statements of a block that writes have left.
+    pub(super) fn steps_left(&self, options: &StoreOptions) -> u64 {
+        options.steps_max.saturating_sub(self.work_done)
+    }
+
+    /// Counts steps that COMMIT does again.
+    pub(super) fn count_work(&mut self, steps: u64) {
+        self.work_done = self.work_done.saturating_add(steps);
+    }
+
+    /// Records SET CONSTRAINTS.
+    pub(super) fn record_constraints(&mut self, constraints: Constraints) {
+        self.has_run = true;
+        if self.says_something() {
+            self.bytes += STEP_BYTES + constraints.names.iter().map(String::len).sum::<usize>();
+            self.steps.push(Step::Constraints(constraints));
         }
     }
 
@@ -652,6 +671,9 @@ impl BlockState {
 
     /// Returns the text of the statement of a step.
     pub(super) fn shown(&self, at: usize) -> String {
+        if let Some(Step::Constraints(_)) = self.steps.get(at) {
+            return "SET CONSTRAINTS".to_owned();
+        }
         let run = self.steps.get(at).and_then(Step::run);
         let text = run.and_then(|(run, _)| self.plans.get(run.plan as usize));
         let text = text.map(|plan| plan.shown());
