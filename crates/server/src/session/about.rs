@@ -1,14 +1,16 @@
 //! Statements about the session: SET, SHOW, and the functions that drivers ask for at first.
 
 use super::conversation::Conversation;
-use super::planned::{Known, Work};
+use super::planned::{Known, Prepared, Work};
 use super::queue::Shape;
 use super::settings::{Settings, joined};
 use crate::config::NAME;
 use crate::store::{Answer, BlockOperation, Control, OutputColumn, Statement};
 use sql::catalog::Deferral;
 use sql::ir::Kind;
-use sql::parse::{BlockModes, Own, SessionColumn, SessionFunction, SetConstraints};
+use sql::parse::{
+    BlockModes, ConfigValue, Own, SessionColumn, SessionFunction, SetConfig, SetConstraints,
+};
 use sql::system::{OpenCursor, PreparedStatement, Session};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -37,7 +39,7 @@ impl Conversation {
             Control::Show(name) if name == "all" => ["name", "setting"].map(text_column).into(),
             Control::Fetch(fetch) if fetch.is_move => Arc::new([]),
             Control::Fetch(fetch) => Arc::clone(&self.cursors.look(&fetch.cursor)?.columns),
-            Control::Show(name) => Arc::new([text_column(self.settings.show(name)?.0)]),
+            Control::Show(name) => Arc::new([text_column(&self.settings.show(name)?.0)]),
             _ => Arc::new([]),
         })
     }
@@ -222,10 +224,10 @@ impl Conversation {
     }
 
     /// Does what needs nothing of the store.
-    pub(super) async fn about_work(&mut self, work: &Work) -> Result<Answer> {
+    pub(super) async fn about_work(&mut self, work: &Work, values: &[Datum]) -> Result<Answer> {
         self.block.has_run = true;
         match work {
-            Work::Session(asked) => self.about(asked).await,
+            Work::Session(asked, _) => self.about(asked, values).await,
             Work::Explain(lines) => {
                 let rows = lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
                 Ok(tagged("EXPLAIN", rows))
@@ -242,15 +244,15 @@ impl Conversation {
     }
 
     /// Answers a query about the session.
-    async fn about(&mut self, asked: &[SessionColumn]) -> Result<Answer> {
+    async fn about(&mut self, asked: &[SessionColumn], values: &[Datum]) -> Result<Answer> {
         let mut row = Vec::with_capacity(asked.len());
         for column in asked {
-            row.push(self.value(&column.function).await?);
+            row.push(self.value(&column.function, values).await?);
         }
         Ok(tagged("SELECT 1", vec![row]))
     }
 
-    async fn value(&mut self, function: &SessionFunction) -> Result<Datum> {
+    async fn value(&mut self, function: &SessionFunction, values: &[Datum]) -> Result<Datum> {
         Ok(match function {
             SessionFunction::Version => Datum::text(sql::system::version()),
             SessionFunction::Schema => Datum::text("public"),
@@ -258,19 +260,40 @@ impl Conversation {
             SessionFunction::ProcessId => Datum::Int4(self.registered.process),
             SessionFunction::IsInRecovery => Datum::Bool(false),
             SessionFunction::Setting(name) => Datum::text(self.settings.show(name)?.1),
-            SessionFunction::Set(name, value, is_local) => {
-                let change = |settings: &mut Settings| match value {
-                    Some(value) => settings.set(name, value),
-                    None => settings.reset_named(Some(name)),
-                };
-                match Settings::modes_of(name, value.as_deref())? {
-                    Some(modes) => self.set_modes(&modes).await?,
-                    None if *is_local => self.change_locally(change)?,
-                    None => self.change(change)?,
-                }
-                Datum::text(self.settings.show(name)?.1)
+            SessionFunction::Set(config) => {
+                self.set_config(config, values).await?;
+                Datum::text(self.settings.show(&config.name)?.1)
             }
         })
+    }
+
+    /// Sets what a statement sets before it runs.
+    pub(super) async fn set_configs(&mut self, prepared: &Prepared) -> Result<()> {
+        for config in &prepared.configs {
+            self.set_config(config, &[]).await?;
+        }
+        Ok(())
+    }
+
+    /// `set_config`
+    pub(super) async fn set_config(&mut self, config: &SetConfig, values: &[Datum]) -> Result<()> {
+        let SetConfig { name, value, is_local } = config;
+        let value = match value {
+            ConfigValue::Constant(value) => value.clone(),
+            ConfigValue::Parameter(at) => match values.get(*at) {
+                Some(Datum::Text(text)) => Some(text.to_string()),
+                _ => None,
+            },
+        };
+        let change = |settings: &mut Settings| match &value {
+            Some(value) => settings.set(name, value),
+            None => settings.reset_named(Some(name)),
+        };
+        match Settings::modes_of(name, value.as_deref())? {
+            Some(modes) => self.set_modes(&modes).await,
+            None if *is_local => self.change_locally(change),
+            None => self.change(change),
+        }
     }
 
     /// Says an answer that is here, and that its portal is suspended if it is.

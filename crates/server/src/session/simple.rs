@@ -128,7 +128,11 @@ impl Conversation {
     async fn submission(&self, parsed: &Parsed, bytes: usize) -> Result<Option<Submission>> {
         let prepared = Arc::new(self.plan(parsed, &[], bytes).await?);
         let Work::Store(statement) = &prepared.work else { return Ok(None) };
-        if statement.copy.is_some() || statement.needs_system() || statement.awaits_rows() {
+        if !prepared.configs.is_empty()
+            || statement.copy.is_some()
+            || statement.needs_system()
+            || statement.awaits_rows()
+        {
             return Ok(None);
         }
         Ok(Some(Submission {
@@ -155,8 +159,9 @@ impl Conversation {
                 self.local_answer(&answer, &shape, false);
                 return Ok(());
             }
-            Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
-                let answer = self.about_work(&prepared.work).await?;
+            Work::Session(..) | Work::Prepare(..) | Work::Explain(_) => {
+                let values = values_of(&prepared)?;
+                let answer = self.about_work(&prepared.work, &values).await?;
                 self.local_answer(&answer, &shape, false);
                 return Ok(());
             }
@@ -175,6 +180,7 @@ impl Conversation {
             return self.copy(&statement, true).await;
         }
         let values = values_of(&prepared)?;
+        self.set_configs(&prepared).await?;
         self.refuse_by_block(&statement).await?;
         if statement.notifies() && !is_last && !self.is_in_block() {
             self.open_implicit().await?;

@@ -127,6 +127,12 @@ impl Parsed {
         self.tree().session_columns()
     }
 
+    /// What it sets before it runs.
+    #[must_use]
+    pub fn configs(&self) -> Vec<sql::parse::SetConfig> {
+        self.tree().configs().to_vec()
+    }
+
     pub(super) fn place(&self) -> usize {
         self.place
     }
@@ -325,7 +331,8 @@ impl Statement {
     ) -> Result<Arc<Statement>> {
         let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
         let (session, parameters) = (Arc::clone(session), parameters.to_vec());
-        let known = Some(SessionValues { session, parameters });
+        let known = SessionValues { catalog: Arc::clone(catalog), session, parameters };
+        let known = Some(known);
         Statement::plan_in(&self.parsed, &types, &self.zone, catalog, known)
     }
 

@@ -63,12 +63,34 @@ fn a_block_commits_with_the_catalog_that_it_was_told() {
 }
 
 #[test]
-fn a_block_that_writes_reads_the_catalog_or_tables() {
-    let mut client = Client::new(&memory());
+fn a_block_that_writes_reads_tables_beside_the_catalog_of_its_moment() {
+    let store = memory();
+    let (mut client, mut other) = (Client::new(&store), Client::new(&store));
     client.run("CREATE TABLE own (a int PRIMARY KEY)").unwrap();
     let both = "SELECT count(*) FROM own, pg_class WHERE relname = 'own'";
+    let changes = [
+        (None, "COMMIT"),
+        (Some("INSERT INTO own VALUES (1)"), "40001"),
+        (Some("CREATE TABLE others (a int PRIMARY KEY)"), "40001"),
+    ];
+    for (change, expected) in changes {
+        client.begin(WRITES);
+        assert_eq!(shown(&client.within(both).unwrap().rows[0]), ["0"]);
+        client.within("INSERT INTO own VALUES (2)").unwrap();
+        assert_eq!(shown(&client.within(both).unwrap().rows[0]), ["1"]);
+        if let Some(change) = change {
+            other.run(change).unwrap();
+        }
+        match client.commit() {
+            Ok(answer) => assert_eq!(answer.tag, expected),
+            error => assert_eq!(code(error), expected),
+        }
+        other.run("DELETE FROM own").unwrap();
+    }
+    // What a row decides is asked of no plan.
     client.begin(WRITES);
-    assert_eq!(code(client.within(both)), "0A000");
+    let asked = "SELECT pg_get_constraintdef(a::oid) FROM own";
+    assert_eq!(code(client.within(asked)), "0A000");
     client.block(server::store::BlockOperation::RollBack).unwrap();
     client.begin(READS);
     assert_eq!(shown(&client.within(both).unwrap().rows[0]), ["0"]);

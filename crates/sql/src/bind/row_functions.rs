@@ -8,14 +8,16 @@ use super::from::{FromItem, FromRows};
 use super::items::{identity, shown_name};
 use super::kinds::Willing;
 use super::scope::AMONG_COLUMNS;
-use crate::ir::{Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select};
+use crate::ir::{
+    Expression, Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select, Value,
+};
 use crate::system::{Known, TABLE_ID};
 use sqlparser::ast::{
     AccessExpr, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, SelectItem, TableAlias, TableFactor,
 };
 use std::borrow::Cow;
-use values::{Error, Modifier, Result, SqlState, Type};
+use values::{Datum, Error, Modifier, Result, SqlState, Type};
 
 /// A call of a function whose results are rows.
 struct Called<'e> {
@@ -119,6 +121,18 @@ fn arguments_of(arguments: &[FunctionArg]) -> Result<Vec<Cow<'_, Expr>>> {
 }
 
 impl Binder<'_> {
+    /// The rows of a relation of the system catalog: constants in a plan that is made for one run,
+    /// which is logged perhaps.
+    fn system_input(&self, name: &str) -> Input {
+        let Some(rows) = self.session.and_then(|values| values.rows(name)) else {
+            return Input::System(name.to_owned());
+        };
+        let constants = |row: Vec<Datum>| {
+            row.into_iter().map(|value| Expression::constant(Value(value))).collect()
+        };
+        Input::Values(rows.into_iter().map(constants).collect())
+    }
+
     /// A relation of the system catalog.
     pub(super) fn system_item(
         &mut self,
@@ -128,8 +142,8 @@ impl Binder<'_> {
         items: &mut Vec<FromItem>,
     ) -> Result<()> {
         let (begin, width) = (self.scope.width(), known.columns.len() + 1);
+        let input = self.system_input(known.name);
         let plan = self.apart(|binder| {
-            let input = Input::System(known.name.to_owned());
             Ok(binder.plan(input, Select::of(identity(width))))
         })?;
         let rows = FromRows::Query(self.push_query(plan)?);

@@ -111,10 +111,26 @@ pub struct System {
 /// What functions of the session are computed from while a statement is planned.
 #[derive(Clone, Debug)]
 pub struct SessionValues {
+    /// The catalog.
+    pub catalog: Arc<Catalog>,
     /// The session.
     pub session: Arc<Session>,
     /// The values of the statement's parameters.
     pub parameters: Vec<Datum>,
+}
+
+impl SessionValues {
+    /// The rows of a relation of the system catalog; `None` of one that shows what other sessions
+    /// do, and of very many rows.
+    pub(crate) fn rows(&self, name: &str) -> Option<Vec<Vec<Datum>>> {
+        const ROWS_MAX: usize = 10_000;
+        if ["pg_catalog.pg_locks", "pg_catalog.pg_stat_activity"].contains(&name) {
+            return None;
+        }
+        let (catalog, session) = (Arc::clone(&self.catalog), Arc::clone(&self.session));
+        let rows = System { catalog, session, services: None }.rows(name)?;
+        (rows.len() <= ROWS_MAX).then_some(rows)
+    }
 }
 
 impl Session {
