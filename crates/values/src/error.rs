@@ -153,6 +153,8 @@ states! {
     DATATYPE_MISMATCH = b"42804";
     /// An object of another kind.
     WRONG_OBJECT = b"42809";
+    /// An object that something still uses.
+    OBJECT_IN_USE = b"55006";
     /// A cast that does not exist.
     CANNOT_COERCE = b"42846";
     /// A function or operator that does not exist.

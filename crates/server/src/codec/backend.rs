@@ -231,6 +231,7 @@ impl Messages {
             });
             error.column().into_iter().for_each(|text| field(b'c', text));
             error.constraint().into_iter().for_each(|text| field(b'n', text));
+            routine(error).into_iter().for_each(|text| field(b'R', text));
             body.push(0);
         });
     }
@@ -324,6 +325,13 @@ fn push_u16(bytes: &mut Vec<u8>, number: usize) {
 fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text.bytes().filter(|byte| *byte != 0));
     bytes.push(0);
+}
+
+/// The function of PostgreSQL that reports an error, where drivers look at it: they prepare a
+/// statement again of which the result has changed.
+fn routine(error: &Error) -> Option<&'static str> {
+    let is_of_plan = error.message() == "cached plan must not change result type";
+    is_of_plan.then_some("RevalidateCachedQuery")
 }
 
 #[cfg(test)]

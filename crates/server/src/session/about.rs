@@ -1,13 +1,16 @@
 //! Statements about the session: SET, SHOW, and the functions that drivers ask for at first.
 
 use super::conversation::Conversation;
-use super::planned::{Known, Work};
+use super::planned::{Known, Prepared, Work};
 use super::queue::Shape;
 use super::settings::{Settings, joined};
 use crate::config::NAME;
-use crate::store::{Answer, Control, OutputColumn, Statement};
+use crate::store::{Answer, BlockOperation, Control, OutputColumn, Statement};
+use sql::catalog::Deferral;
 use sql::ir::Kind;
-use sql::parse::{BlockModes, Own, SessionColumn, SessionFunction};
+use sql::parse::{
+    BlockModes, ConfigValue, Own, SessionColumn, SessionFunction, SetConfig, SetConstraints,
+};
 use sql::system::{OpenCursor, PreparedStatement, Session};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -36,7 +39,7 @@ impl Conversation {
             Control::Show(name) if name == "all" => ["name", "setting"].map(text_column).into(),
             Control::Fetch(fetch) if fetch.is_move => Arc::new([]),
             Control::Fetch(fetch) => Arc::clone(&self.cursors.look(&fetch.cursor)?.columns),
-            Control::Show(name) => Arc::new([text_column(self.settings.show(name)?.0)]),
+            Control::Show(name) => Arc::new([text_column(&self.settings.show(name)?.0)]),
             _ => Arc::new([]),
         })
     }
@@ -107,7 +110,7 @@ impl Conversation {
                 self.connection.checkpoint().await?;
                 "CHECKPOINT"
             }
-            Control::Own(own) => self.own(own)?,
+            Control::Own(own) => self.own(own).await?,
             Control::DiscardNothing(tag) => tag,
             Control::DiscardAll => {
                 self.check_alone("DISCARD ALL")?;
@@ -141,12 +144,10 @@ impl Conversation {
         Ok("SET")
     }
 
-    /// VACUUM, ANALYZE and SET CONSTRAINTS have nothing to do here: only what they name must be.
-    fn own(&mut self, own: &Own) -> Result<&'static str> {
-        match own {
-            Own::Vacuum(_) => self.check_alone("VACUUM")?,
-            Own::SetConstraints(_) => self.warn_alone("SET CONSTRAINTS"),
-            _ => {}
+    /// VACUUM and ANALYZE have nothing to do here: only what they name must be.
+    async fn own(&mut self, own: &Own) -> Result<&'static str> {
+        if let Own::Vacuum(_) = own {
+            self.check_alone("VACUUM")?;
         }
         self.connection.saw_catalog(self.catalog_version);
         let catalog = self.connection.catalog();
@@ -162,18 +163,34 @@ impl Conversation {
             Own::Checkpoint => unreachable!("it is made before"),
             Own::Vacuum(tables) => ("VACUUM", no_table(tables)),
             Own::Analyze(tables) => ("ANALYZE", no_table(tables)),
-            Own::SetConstraints(names) => {
-                let is_key = |name: &String| catalog.foreign_keys().any(|key| key.name == *name);
-                let missing = names.iter().find(|name| !is_key(name));
-                let message = |name| format!("constraint \"{name}\" does not exist");
-                let missing = missing.map(|name| (SqlState::UNDEFINED_OBJECT, message(name)));
-                ("SET CONSTRAINTS", missing)
-            }
+            Own::SetConstraints(set) => return self.set_constraints(set).await,
         };
         match missing {
             None => Ok(tag),
             Some((state, message)) => Err(Error::new(state, message)),
         }
+    }
+
+    /// SET CONSTRAINTS: checks of the block wait from now on, or do so no longer.
+    async fn set_constraints(&mut self, set: &SetConstraints) -> Result<&'static str> {
+        const TAG: &str = "SET CONSTRAINTS";
+        self.warn_alone(TAG);
+        let catalog = self.connection.catalog();
+        for name in &set.names {
+            let mut named = catalog.foreign_keys().filter(|key| key.name == *name).peekable();
+            if named.peek().is_none() {
+                let message = format!("constraint \"{name}\" does not exist");
+                return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+            if set.is_deferred && named.any(|key| key.deferral == Deferral::No) {
+                let message = format!("constraint \"{name}\" is not deferrable");
+                return Err(Error::new(SqlState::WRONG_OBJECT, message));
+            }
+        }
+        if self.is_in_block() {
+            self.connection.block(BlockOperation::Constraints(set.clone())).await?;
+        }
+        Ok(TAG)
     }
 
     /// What a statement sees of the session, if it looks at that.
@@ -207,10 +224,10 @@ impl Conversation {
     }
 
     /// Does what needs nothing of the store.
-    pub(super) async fn about_work(&mut self, work: &Work) -> Result<Answer> {
+    pub(super) async fn about_work(&mut self, work: &Work, values: &[Datum]) -> Result<Answer> {
         self.block.has_run = true;
         match work {
-            Work::Session(asked) => self.about(asked).await,
+            Work::Session(asked, _) => self.about(asked, values).await,
             Work::Explain(lines) => {
                 let rows = lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
                 Ok(tagged("EXPLAIN", rows))
@@ -227,15 +244,15 @@ impl Conversation {
     }
 
     /// Answers a query about the session.
-    async fn about(&mut self, asked: &[SessionColumn]) -> Result<Answer> {
+    async fn about(&mut self, asked: &[SessionColumn], values: &[Datum]) -> Result<Answer> {
         let mut row = Vec::with_capacity(asked.len());
         for column in asked {
-            row.push(self.value(&column.function).await?);
+            row.push(self.value(&column.function, values).await?);
         }
         Ok(tagged("SELECT 1", vec![row]))
     }
 
-    async fn value(&mut self, function: &SessionFunction) -> Result<Datum> {
+    async fn value(&mut self, function: &SessionFunction, values: &[Datum]) -> Result<Datum> {
         Ok(match function {
             SessionFunction::Version => Datum::text(sql::system::version()),
             SessionFunction::Schema => Datum::text("public"),
@@ -243,19 +260,40 @@ impl Conversation {
             SessionFunction::ProcessId => Datum::Int4(self.registered.process),
             SessionFunction::IsInRecovery => Datum::Bool(false),
             SessionFunction::Setting(name) => Datum::text(self.settings.show(name)?.1),
-            SessionFunction::Set(name, value, is_local) => {
-                let change = |settings: &mut Settings| match value {
-                    Some(value) => settings.set(name, value),
-                    None => settings.reset_named(Some(name)),
-                };
-                match Settings::modes_of(name, value.as_deref())? {
-                    Some(modes) => self.set_modes(&modes).await?,
-                    None if *is_local => self.change_locally(change)?,
-                    None => self.change(change)?,
-                }
-                Datum::text(self.settings.show(name)?.1)
+            SessionFunction::Set(config) => {
+                self.set_config(config, values).await?;
+                Datum::text(self.settings.show(&config.name)?.1)
             }
         })
+    }
+
+    /// Sets what a statement sets before it runs.
+    pub(super) async fn set_configs(&mut self, prepared: &Prepared) -> Result<()> {
+        for config in &prepared.configs {
+            self.set_config(config, &[]).await?;
+        }
+        Ok(())
+    }
+
+    /// `set_config`
+    pub(super) async fn set_config(&mut self, config: &SetConfig, values: &[Datum]) -> Result<()> {
+        let SetConfig { name, value, is_local } = config;
+        let value = match value {
+            ConfigValue::Constant(value) => value.clone(),
+            ConfigValue::Parameter(at) => match values.get(*at) {
+                Some(Datum::Text(text)) => Some(text.to_string()),
+                _ => None,
+            },
+        };
+        let change = |settings: &mut Settings| match &value {
+            Some(value) => settings.set(name, value),
+            None => settings.reset_named(Some(name)),
+        };
+        match Settings::modes_of(name, value.as_deref())? {
+            Some(modes) => self.set_modes(&modes).await,
+            None if *is_local => self.change_locally(change),
+            None => self.change(change),
+        }
     }
 
     /// Says an answer that is here, and that its portal is suspended if it is.

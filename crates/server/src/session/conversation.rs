@@ -14,6 +14,7 @@ use crate::store::{
     Answer, Cause, Connection, CopyIn, Ender, Mailbox, Parsed, Statement, caught_in,
 };
 use sql::Grant;
+use sql::parse::SessionColumn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -553,7 +554,9 @@ impl Conversation {
         }
         if let Some(asked) = parsed.session_columns().filter(|_| parsed.declared().is_none()) {
             let columns = super::about::columns(&asked);
-            return Ok(Prepared::new(Work::Session(asked), columns, bytes));
+            let count = SessionColumn::parameters(&asked);
+            let types = vec![Type::Text; count];
+            return Ok(Prepared::new(Work::Session(asked, types), columns, bytes));
         }
         if let Some(prepared) = self.plan_within(parsed, types, bytes).await? {
             return Ok(prepared);
@@ -568,6 +571,7 @@ impl Conversation {
             None => statement.columns.clone(),
         };
         let columns = columns.into();
-        Ok(Prepared::new(Work::Store(statement), columns, bytes))
+        let prepared = Prepared::new(Work::Store(statement), columns, bytes);
+        Ok(Prepared { configs: parsed.configs(), ..prepared })
     }
 }

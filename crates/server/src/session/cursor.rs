@@ -29,6 +29,13 @@ impl Conversation {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(Error::new(SqlState::NO_ACTIVE_TRANSACTION, message).into());
         }
+        if let Some(locking) = statement.command().filter(|_| *is_held) {
+            let locking = locking.trim_start_matches("SELECT ");
+            let message = format!("DECLARE CURSOR WITH HOLD ... {locking} is not supported");
+            return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                .with_detail("Holdable cursors must be READ ONLY.")
+                .into());
+        }
         self.cursors.check(name, 0)?;
         self.refuse_by_block(statement).await?;
         let formats: Arc<[Format]> = Arc::new([]);

@@ -4,7 +4,7 @@ use crate::codec::Format;
 use crate::limits::{ANSWER_BYTES_GUESSED, PREPARED_BYTES_MAX, PREPARED_MAX};
 use crate::store::{Answer, Control, OutputColumn, Statement};
 use sql::Grant;
-use sql::parse::{Declared, SessionColumn};
+use sql::parse::{Declared, SessionColumn, SetConfig};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -17,8 +17,8 @@ pub(super) enum Work {
     Nothing,
     /// About the session.
     Control(Control),
-    /// A query about the session.
-    Session(Vec<SessionColumn>),
+    /// A query about the session, and the types of its parameters.
+    Session(Vec<SessionColumn>, Vec<Type>),
     /// For the store.
     Store(Arc<Statement>),
     /// A cursor and its query.
@@ -37,6 +37,8 @@ pub(super) struct Prepared {
     pub(super) given: Option<Vec<Datum>>,
     /// The memory of those.
     pub(super) memory: Option<Arc<Grant>>,
+    /// What it sets before it runs.
+    pub(super) configs: Vec<SetConfig>,
     /// The bytes of its text.
     pub(super) bytes: usize,
     /// What an answer takes, as far as is known.
@@ -46,7 +48,8 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(work: Work, columns: Arc<[OutputColumn]>, bytes: usize) -> Prepared {
         let cost = Arc::new(AtomicUsize::new(ANSWER_BYTES_GUESSED));
-        Prepared { work, columns, given: None, memory: None, bytes, cost }
+        let (given, memory, configs) = (None, None, Vec::new());
+        Prepared { work, columns, given, memory, configs, bytes, cost }
     }
 
     /// What it says about the session.
@@ -62,7 +65,7 @@ impl Prepared {
     pub(super) fn is_analyzed(&self) -> bool {
         match &self.work {
             Work::Store(statement) => !statement.is_definition() && statement.copy.is_none(),
-            Work::Session(_) | Work::Declare(..) | Work::Explain(_) => true,
+            Work::Session(..) | Work::Declare(..) | Work::Explain(_) => true,
             Work::Nothing | Work::Control(_) | Work::Prepare(..) => false,
         }
     }
@@ -81,6 +84,7 @@ impl Prepared {
             // The parameter of a COPY is not the client's.
             Work::Store(statement) if statement.copy.is_none() => &statement.parameters,
             Work::Declare(_, statement) => &statement.parameters,
+            Work::Session(_, types) => types,
             _ => &[],
         }
     }

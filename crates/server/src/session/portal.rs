@@ -13,7 +13,7 @@ use crate::codec::Messages;
 use crate::store::{Answer, Statement};
 use sql::parse::FetchTo;
 use std::sync::Arc;
-use values::{Error, Result, SqlState};
+use values::{Datum, Error, Result, SqlState};
 
 /// The rows that one Execute answers, and those that it leaves.
 pub(super) struct Part {
@@ -86,7 +86,7 @@ impl Conversation {
                     Submission { prepared, statement, values, memory, bytes, shape, limit, before };
                 self.execute_stored(name, submission, rows_max).await
             }
-            _ => self.about_session(name, &prepared, &shape, rows_max).await,
+            _ => self.about_session(name, &prepared, &values, &shape, rows_max).await,
         }
     }
 
@@ -113,6 +113,7 @@ impl Conversation {
         if begins && is_read && rows_max > 0 {
             self.open_implicit().await?;
         }
+        self.set_configs(&submission.prepared).await?;
         self.refuse_by_block(&statement).await?;
         if rows_max > 0 && (is_read || self.is_in_block()) {
             let shape = submission.shape.clone();
@@ -194,13 +195,14 @@ impl Conversation {
         &mut self,
         name: &str,
         prepared: &Prepared,
+        values: &[Datum],
         shape: &Shape,
         rows_max: usize,
     ) -> Result<(), Stop> {
         self.open_held().await?;
         let answer = match &prepared.work {
             Work::Control(control) => self.control(control, shape).await?,
-            work => self.about_work(work).await?,
+            work => self.about_work(work, values).await?,
         };
         if !prepared.has_rows() {
             self.local_answer(&answer, shape, false);

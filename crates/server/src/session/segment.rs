@@ -1,8 +1,9 @@
 //! Segments: the messages between two Syncs, or one text.
 //!
 //! From its first statement that writes or locks rows on, a segment is one transaction; at
-//! REPEATABLE READ and SERIALIZABLE from its first statement on. Its statements are held and submitted as one call at its end. If one has
-//! to be answered earlier, they become an implicit block instead.
+//! REPEATABLE READ and SERIALIZABLE from its first statement on. Its statements are held and
+//! submitted as one call at its end. If one has to be answered earlier, they become an implicit
+//! block instead.
 
 use super::conversation::{Conversation, Held, Stop, Submission};
 use super::portal::Part;
@@ -146,8 +147,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// Runs statements as one call, all or none, and queues their answers.
-    pub(super) async fn run_together(&mut self, all: Vec<Submission>) -> Result<(), Stop> {
+    /// Runs statements as one call, all or none, and queues their answers. Returns the error of its
+    /// COMMIT, which is behind them, or `in_place` of the last one.
+    pub(super) async fn run_together(
+        &mut self,
+        all: Vec<Submission>,
+        in_place: bool,
+    ) -> Result<Result<()>, Stop> {
         let mut statements = Vec::with_capacity(all.len());
         let mut shapes = Vec::with_capacity(all.len());
         let mut _memory = Vec::with_capacity(all.len());
@@ -158,13 +164,17 @@ impl Conversation {
         }
         let (pending, results) = self.connection.submit_together(statements);
         let ends = self.ends_by(self.deadline());
-        let results = match outcome(Outcome::Pending(pending), ends).await {
+        let mut results = match outcome(Outcome::Pending(pending), ends).await {
             Ok(_) => results.take(),
             Err(error) => vec![Err(error)],
         };
         let is_whole = results.len() == shapes.len() || matches!(results.last(), Some(Err(_)));
         assert!(is_whole, "{} of {} statements are answered", results.len(), shapes.len());
-        for ((before, shape, limit), result) in shapes.into_iter().zip(results) {
+        if in_place && results.len() > shapes.len() {
+            drop(results.remove(shapes.len() - 1));
+        }
+        let mut results = results.into_iter();
+        for ((before, shape, limit), result) in shapes.into_iter().zip(&mut results) {
             self.out.append(before);
             let (mut answer, mut is_suspended) = (result?, false);
             if let Some(limit) = limit {
@@ -174,7 +184,7 @@ impl Conversation {
             }
             self.rows(answer, shape, is_suspended).await?;
         }
-        Ok(())
+        Ok(results.next().map_or(Ok(()), |end| end.map(drop)))
     }
 
     /// Ends a segment that holds several statements.
@@ -199,10 +209,10 @@ impl Conversation {
             return self.end_segment().await;
         }
         let then = std::mem::take(&mut self.out);
-        match self.run_together(all).await {
-            Ok(()) => self.out.append(then),
+        match self.run_together(all, false).await {
+            Ok(Ok(())) => self.out.append(then),
             Err(Stop::Disconnected) => return Err(Disconnected),
-            Err(Stop::Wrong(error)) => {
+            Ok(Err(error)) | Err(Stop::Wrong(error)) => {
                 self.fail_block();
                 self.report(&error).await?;
             }

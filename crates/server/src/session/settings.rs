@@ -154,6 +154,8 @@ struct Kept {
     /// Those that the client began with, which RESET comes back to.
     initial: BTreeMap<&'static str, String>,
     zone: Arc<Zone>,
+    /// Settings of the application, which have a period in their name.
+    own: BTreeMap<String, String>,
 }
 
 /// What a client is told of a change, though it is no error.
@@ -163,7 +165,8 @@ impl Settings {
     /// The settings that a client asks for at the beginning.
     pub(super) fn new<'a>(asked: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Settings> {
         let zone = Arc::new(Zone::utc());
-        let kept = Kept { values: BTreeMap::new(), initial: BTreeMap::new(), zone };
+        let (values, initial, own) = Default::default();
+        let kept = Kept { values, initial, zone, own };
         let mut settings = Settings { kept: Arc::new(kept), modes: None };
         for (name, value) in asked {
             settings.set(name, value)?;
@@ -226,6 +229,9 @@ impl Settings {
     /// What SET of a setting says about the transaction that runs; `None` of other settings.
     /// Without a `value` it is what PostgreSQL begins with, whatever the defaults of transactions.
     pub(super) fn modes_of(name: &str, value: Option<&str>) -> Result<Option<BlockModes>> {
+        if name.contains('.') {
+            return Ok(None);
+        }
         let known = known(name)?;
         let Rule::Mode(words) = known.rule else { return Ok(None) };
         let value = match value {
@@ -267,14 +273,18 @@ impl Settings {
     }
 
     /// The name of a setting as it is shown, and its value.
-    pub(super) fn show(&self, name: &str) -> Result<(&'static str, String)> {
+    pub(super) fn show(&self, name: &str) -> Result<(String, String)> {
+        if let Some((name, value)) = self.kept.own.get_key_value(&name.to_ascii_lowercase()) {
+            return Ok((name.clone(), value.clone()));
+        }
         let known = known(name)?;
-        Ok((known.name, self.value(known).to_owned()))
+        Ok((known.name.to_owned(), self.value(known).to_owned()))
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        KNOWN.iter().map(|known| (known.name, self.value(known)))
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.kept.own.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        KNOWN.iter().map(|known| (known.name, self.value(known))).chain(own)
     }
 
     fn value(&self, known: &'static Known) -> &str {
@@ -321,6 +331,12 @@ impl Settings {
 
     /// Sets a value.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<Notice> {
+        if name.contains('.') {
+            check_own(name)?;
+            let own = &mut Arc::make_mut(&mut self.kept).own;
+            own.insert(name.to_ascii_lowercase(), value.to_owned());
+            return Ok(None);
+        }
         let known = known(name)?;
         let mut value = accepted(known, value)?;
         let kept = Arc::make_mut(&mut self.kept);
@@ -357,12 +373,31 @@ impl Settings {
     /// stay as they are.
     pub(super) fn reset_named(&mut self, name: Option<&str>) -> Result<Notice> {
         if let Some(name) = name {
+            if name.contains('.') {
+                return self.set(name, "");
+            }
             self.reset(known(name)?);
             return Ok(None);
         }
         KNOWN.iter().for_each(|known| self.reset(known));
+        Arc::make_mut(&mut self.kept).own.values_mut().for_each(String::clear);
         Ok(None)
     }
+}
+
+/// Refuses the name of an application's setting that is no list of words.
+fn check_own(name: &str) -> Result<()> {
+    let is_begin = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
+    let is_word = |part: &str| {
+        part.starts_with(is_begin)
+            && part.chars().all(|c| is_begin(c) || c.is_ascii_digit() || c == '$')
+    };
+    if name.split('.').all(is_word) {
+        return Ok(());
+    }
+    let message = format!("invalid configuration parameter name \"{name}\"");
+    let detail = "Custom parameter names must be two or more simple identifiers separated by dots.";
+    Err(Error::new(SqlState::INVALID_NAME, message).with_detail(detail))
 }
 
 /// Returns the one text that these values of a setting are, which most settings have one of.
@@ -370,8 +405,9 @@ impl Settings {
 /// # Errors
 /// That there are several, or no such setting.
 pub(super) fn joined(name: &str, values: &[String]) -> Result<String> {
-    let rule = known(name)?.rule;
-    if values.len() > 1 && !matches!(rule, Rule::DateStyle | Rule::SearchPath) {
+    let is_list =
+        !name.contains('.') && matches!(known(name)?.rule, Rule::DateStyle | Rule::SearchPath);
+    if values.len() > 1 && !is_list {
         let message = format!("SET {name} takes only one argument");
         return Err(Error::new(SqlState::INVALID_PARAMETER, message));
     }
@@ -526,7 +562,7 @@ mod tests {
     fn reset_comes_back_to_what_the_client_began_with() {
         let mut settings = settings(&[("TimeZone", "Europe/Berlin"), ("application_name", "a")]);
         settings.set("timezone", "utc").unwrap();
-        assert_eq!(settings.show("TIMEZONE").unwrap(), ("TimeZone", "UTC".to_owned()));
+        assert_eq!(settings.show("TIMEZONE").unwrap(), ("TimeZone".to_owned(), "UTC".to_owned()));
         settings.set("application_name", "b").unwrap();
         settings.reset_named(None).unwrap();
         assert_eq!(settings.zone().name(), "Europe/Berlin");

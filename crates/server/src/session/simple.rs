@@ -6,7 +6,7 @@ use super::planned::{Prepared, Work};
 use super::queue::{Disconnected, Shape};
 use crate::codec::Format;
 use crate::store::{Control, Parsed};
-use sql::parse::BlockModes;
+use sql::parse::{BlockModes, Own};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
 
@@ -68,7 +68,10 @@ impl Conversation {
 
     /// Whether a statement of a text, which is not its last one, begins a block of the rest.
     fn begins_implicit(&self, parsed: &Parsed) -> bool {
-        parsed.control().is_none() && (!parsed.is_query() || self.keeps_snapshot())
+        match parsed.control() {
+            Some(control) => matches!(control, Control::Own(Own::SetConstraints(_))),
+            None => !parsed.is_query() || self.keeps_snapshot(),
+        }
     }
 
     /// The statements of a text that can be one call, as nothing has to be answered before its end:
@@ -103,10 +106,15 @@ impl Conversation {
         begun: Begun,
         submissions: Vec<Submission>,
     ) -> Result<(), Stop> {
-        let Some((modes, tag)) = begun else { return self.run_together(submissions).await };
+        let Some((modes, tag)) = begun else {
+            return Ok(self.run_together(submissions, true).await??);
+        };
         self.out.command_complete(&tag);
-        match self.run_together(submissions).await {
-            Ok(()) => self.out.command_complete(&"COMMIT"),
+        match self.run_together(submissions, false).await {
+            Ok(committed) => {
+                committed?;
+                self.out.command_complete(&"COMMIT");
+            }
             Err(stop) => {
                 // The client is in the block until it rolls it back.
                 self.begin(&modes, tag).await?;
@@ -120,7 +128,11 @@ impl Conversation {
     async fn submission(&self, parsed: &Parsed, bytes: usize) -> Result<Option<Submission>> {
         let prepared = Arc::new(self.plan(parsed, &[], bytes).await?);
         let Work::Store(statement) = &prepared.work else { return Ok(None) };
-        if statement.copy.is_some() || statement.needs_system() || statement.awaits_rows() {
+        if !prepared.configs.is_empty()
+            || statement.copy.is_some()
+            || statement.needs_system()
+            || statement.awaits_rows()
+        {
             return Ok(None);
         }
         Ok(Some(Submission {
@@ -147,8 +159,9 @@ impl Conversation {
                 self.local_answer(&answer, &shape, false);
                 return Ok(());
             }
-            Work::Session(_) | Work::Prepare(..) | Work::Explain(_) => {
-                let answer = self.about_work(&prepared.work).await?;
+            Work::Session(..) | Work::Prepare(..) | Work::Explain(_) => {
+                let values = values_of(&prepared)?;
+                let answer = self.about_work(&prepared.work, &values).await?;
                 self.local_answer(&answer, &shape, false);
                 return Ok(());
             }
@@ -167,8 +180,10 @@ impl Conversation {
             return self.copy(&statement, true).await;
         }
         let values = values_of(&prepared)?;
+        self.set_configs(&prepared).await?;
         self.refuse_by_block(&statement).await?;
-        if !is_last && statement.locks_rows() && !self.is_in_block() {
+        let begins = statement.locks_rows() || statement.notifies();
+        if begins && !is_last && !self.is_in_block() {
             self.open_implicit().await?;
         }
         let is_read = statement.is_read() || self.is_in_block();

@@ -127,6 +127,12 @@ impl Parsed {
         self.tree().session_columns()
     }
 
+    /// What it sets before it runs.
+    #[must_use]
+    pub fn configs(&self) -> Vec<sql::parse::SetConfig> {
+        self.tree().configs().to_vec()
+    }
+
     pub(super) fn place(&self) -> usize {
         self.place
     }
@@ -432,6 +438,11 @@ impl Statement {
     pub(super) fn shows_catalog(&self) -> bool {
         self.needs_system()
             && self.planned.as_ref().is_some_and(|planned| planned.effects != Effects::Only)
+    }
+
+    /// Whether it notifies listeners.
+    pub(crate) fn notifies(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.notifies)
     }
 
     /// Whether it only reads.

@@ -12,6 +12,7 @@ mod client;
 mod copy;
 mod copy_in_blocks;
 mod crashes;
+mod deferred_keys;
 mod definitions;
 mod determinism;
 mod foreign_keys;

@@ -52,6 +52,10 @@ fn a_session_is_told_at_once_if_it_is_idle_and_else_before_it_is_ready() {
     let text = "NOTIFY a; NOTIFY a, 'y'; NOTIFY A, ''";
     let expected = ["NOTIFY", "NOTIFY", "NOTIFY", "told a ", "told a y", "ready"];
     assert_eq!(asked(&mut one, text), expected);
+    let text = "SELECT pg_notify('a', 'x'); SELECT 1; SELECT pg_notify('a', 'x')";
+    let answers = ["row ", "SELECT 1", "row 1", "SELECT 1", "row ", "SELECT 1"];
+    let expected = [&answers[..], &["told a x", "ready"]].concat();
+    assert_eq!(asked(&mut one, text), expected);
     // In a block it is told nothing.
     assert_eq!(one.query("BEGIN"), ["BEGIN", "ready T"]);
     two.query("NOTIFY a, 'meanwhile'");

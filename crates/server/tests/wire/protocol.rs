@@ -325,6 +325,7 @@ fn a_prepared_statement_has_the_columns_that_its_client_was_told() {
     let error = said.iter().find(|said| said.kind == b'E').unwrap();
     assert_eq!(error.field(b'C').unwrap(), "0A000");
     assert_eq!(error.field(b'M').unwrap(), "cached plan must not change result type");
+    assert_eq!(error.field(b'R').unwrap(), "RevalidateCachedQuery");
     assert!(said.iter().all(|said| said.kind != b'2'), "it was not bound");
     // The same columns: the same statements.
     assert_eq!(client.segment(&[bound("ids")]), ["bound", "row 1", "SELECT 1", "ready"]);

@@ -222,3 +222,29 @@ fn a_chained_block_has_the_modes_of_one_that_is_alive() {
     assert_eq!(said, ["INSERT 0 1", "error 25P01", "ready"]);
     check(client, &[("SELECT count(*) FROM a", "row 1, SELECT 1, ready")]);
 }
+
+/// Flyway asks so, and Kysely beside its lock.
+#[test]
+fn set_config_takes_a_parameter_and_stands_beside_other_functions() {
+    let server = Server::start();
+    let mut client = server.client();
+    let set = parse("set", "SELECT set_config('search_path', $1, false)");
+    let run = |value| [bind("", "set", &[Some(value)]), execute("", 0), sync()].concat();
+    assert_eq!(answers(&mut client, &[set, run("public")].concat()), "row public, SELECT 1, ready");
+    assert_eq!(
+        answers(&mut client, &run("\"$user\", public")),
+        "row \"$user\", public, SELECT 1, ready"
+    );
+    let text = "WITH a AS (SELECT set_config('lock_timeout', '3600000', true) AS b) \
+                SELECT pg_advisory_lock(7), b FROM a";
+    assert_eq!(answers(&mut client, &query(text)), "row |3600000, SELECT 1, ready");
+    assert_eq!(answers(&mut client, &query("SHOW lock_timeout")), "row 0, SHOW, ready");
+    let tenant = parse("", "SELECT set_config('app.tenant', $1::text, true)");
+    let begun = [query("BEGIN"), tenant, bind("", "", &[Some("7")]), execute("", 0), sync()];
+    client.send(&begun.concat());
+    client.until_ready();
+    client.until_ready();
+    let shown = "SELECT current_setting('app.tenant', true)";
+    assert_eq!(answers(&mut client, &query(shown)), "row 7, SELECT 1, ready T");
+    assert_eq!(answers(&mut client, &query("COMMIT")), "COMMIT, ready");
+}

@@ -17,9 +17,16 @@ fn comparison_number(op: &BinaryOperator) -> Option<i32> {
         BinaryOperator::NotEq => 3,
         BinaryOperator::GtEq => 4,
         BinaryOperator::Gt => 5,
+        BinaryOperator::PGLikeMatch => 6,
+        BinaryOperator::PGILikeMatch => 7,
+        BinaryOperator::PGNotLikeMatch => 8,
+        BinaryOperator::PGNotILikeMatch => 9,
         _ => return None,
     })
 }
+
+/// The first of the numbers of LIKE and its kin, which compare text.
+const FIRST_OF_TEXT: i32 = 6;
 
 /// A bound of a slice that is left out.
 fn left_out() -> Bound {
@@ -40,7 +47,10 @@ impl Binder<'_> {
             let name = if is_any { "ANY" } else { "ALL" };
             Error::unsupported(format!("operator {op} with {name} of an array"), "")
         })?;
-        let (left, right) = (self.expression(left)?, self.expression(right)?);
+        let (mut left, right) = (self.expression(left)?, self.expression(right)?);
+        if number >= FIRST_OF_TEXT {
+            left = self.coerce(left.with_blanks(), Type::Text, Willing::Implicit)?;
+        }
         let no_array = || {
             let message = "op ANY/ALL (array) requires array on right side";
             Error::new(SqlState::WRONG_OBJECT, message)

@@ -213,10 +213,11 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
             let message = format!("cross-database references are not implemented: {name}");
             Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message))
         }
-        _ => Err(Error::new(
-            SqlState::UNDEFINED_TABLE,
-            format!("relation \"{name}\" does not exist"),
-        )),
+        all => {
+            let parts = all.iter().map(part).collect::<Result<Vec<String>>>()?.join(".");
+            let message = format!("relation \"{parts}\" does not exist");
+            Err(Error::new(SqlState::UNDEFINED_TABLE, message))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::binder::{Binder, Level, name_of, row_parts};
 use super::coerce::{Bound, Form};
 use super::kinds::{Quantifier, Willing, chosen, common, kind_of, kind_of_interval};
+use super::like::Like;
 use super::scope::{Resolved, hidden, missing};
 use super::symmetric::without_mark;
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
@@ -85,30 +86,33 @@ impl Binder<'_> {
                 self.in_query(expr, query, *negated)
             }
             Expr::Between { expr, negated, low, high } => self.between(expr, *negated, low, high),
-            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
-                self.like(Function::Like, [expr, pattern], escape_char.as_deref(), *negated)
+            Expr::Like { negated, any, expr, pattern, escape_char } => {
+                let like = Like { function: Function::Like, negated: *negated, any: *any };
+                self.like(like, [expr, pattern], escape_char.as_deref())
             }
-            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
-                self.like(Function::ILike, [expr, pattern], escape_char.as_deref(), *negated)
+            Expr::ILike { negated, any, expr, pattern, escape_char } => {
+                let like = Like { function: Function::ILike, negated: *negated, any: *any };
+                self.like(like, [expr, pattern], escape_char.as_deref())
             }
             Expr::SimilarTo { negated, expr, pattern, escape_char } => {
                 self.similar(expr, pattern, escape_char.as_deref(), *negated)
             }
             Expr::Array(array) => self.array(&array.elem),
-            Expr::Collate { expr, collation } => {
-                let name = collation.to_string().to_ascii_lowercase().replace('"', "");
-                let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-                if !matches!(name, "default" | "c" | "posix") {
-                    return Err(Error::unsupported(
-                        format!("collation {collation}"),
-                        "Text is in collation C.",
-                    ));
-                }
-                self.expression(expr)
-            }
+            Expr::Collate { expr, collation } => self.collated(expr, &collation.to_string()),
             Expr::CompoundFieldAccess { root, access_chain } => self.subscripts(root, access_chain),
             _ => self.test(expr),
         }
+    }
+
+    /// An expression in a collation, of which there is one.
+    fn collated(&mut self, expr: &Expr, collation: &str) -> Result<Bound> {
+        let name = collation.to_ascii_lowercase().replace('"', "");
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+        if !matches!(name, "default" | "c" | "posix") {
+            let message = format!("collation {collation}");
+            return Err(Error::unsupported(message, "Text is in collation C."));
+        }
+        self.expression(expr)
     }
 
     fn cast(&mut self, expr: &Expr, data_type: &DataType) -> Result<Bound> {
@@ -343,27 +347,12 @@ impl Binder<'_> {
     }
 
     fn distinct(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<Bound> {
+        if let (Some(left), Some(right)) = (row_parts(left), row_parts(right)) {
+            return self.rows_distinct(&left, &right, negated);
+        }
         let (left, right) = (self.expression(left)?, self.expression(right)?);
         let both = self.comparable(left, &BinaryOperator::Eq, right)?;
         Ok(negate_if(negated, call(Function::IsDistinct, both, Type::Bool)))
-    }
-
-    fn like(
-        &mut self,
-        function: Function,
-        [expr, pattern]: [&Expr; 2],
-        escape: Option<&Expr>,
-        negated: bool,
-    ) -> Result<Bound> {
-        let (left, right) = (self.expression(expr)?, self.expression(pattern)?);
-        let left = self.coerce(left.with_blanks(), Type::Text, Willing::Implicit)?;
-        let mut right = self.coerce(right, Type::Text, Willing::Implicit)?;
-        if let Some(escape) = escape {
-            let escape = self.expression(escape)?;
-            let escape = self.coerce(escape, Type::Text, Willing::Implicit)?;
-            right = call(Function::EscapedPattern, vec![right, escape], Type::Text);
-        }
-        Ok(negate_if(negated, call(function, vec![left, right], Type::Bool)))
     }
 
     fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound> {
@@ -555,7 +544,7 @@ impl Binder<'_> {
 }
 
 /// The query that ANY or ALL is of, if it is of one.
-fn query_in(expr: &Expr) -> Option<&Query> {
+pub(super) fn query_in(expr: &Expr) -> Option<&Query> {
     match expr {
         Expr::Subquery(query) => Some(query),
         Expr::Nested(inner) => query_in(inner),

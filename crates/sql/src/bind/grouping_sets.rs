@@ -8,7 +8,8 @@ use super::items::shown_name;
 use super::order::ordinal;
 use sqlparser::ast::{
     Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
-    OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Value,
+    OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, UnaryOperator,
+    Value,
 };
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -20,6 +21,8 @@ const SETS_MAX: usize = 64;
 /// The query with one of its own for each set; `None` if it has no sets.
 pub(super) fn expanded(tree: &Select, query: &Query) -> Result<Option<Query>> {
     let GroupByExpr::Expressions(list, _) = &tree.group_by else { return Ok(None) };
+    let (list, is_distinct) = plain_list(list);
+    let list = &list;
     let is_of_sets =
         |expr: &Expr| matches!(expr, Expr::GroupingSets(_) | Expr::Rollup(_) | Expr::Cube(_));
     if !list.iter().any(is_of_sets) {
@@ -28,7 +31,10 @@ pub(super) fn expanded(tree: &Select, query: &Query) -> Result<Option<Query>> {
             false => None,
         });
     }
-    let sets = sets_of(list, &tree.projection)?;
+    let mut sets = sets_of(list, &tree.projection)?;
+    if is_distinct {
+        keep_distinct(&mut sets);
+    }
     check_copies(tree, sets.len())?;
     let mut all: Vec<Expr> = Vec::new();
     for expr in sets.iter().flatten() {
@@ -58,6 +64,48 @@ pub(super) fn expanded(tree: &Select, query: &Query) -> Result<Option<Query>> {
     Ok(Some(made))
 }
 
+/// The list of GROUP BY without the mark of DISTINCT before it, and whether it has that; ROLLUP and
+/// CUBE that the parser took for functions are themselves.
+fn plain_list(list: &[Expr]) -> (Vec<Expr>, bool) {
+    let is_mark = |op: &UnaryOperator| *op == UnaryOperator::PGPrefixFactorial;
+    let is_distinct = matches!(list.first(), Some(Expr::UnaryOp { op, .. }) if is_mark(op));
+    let plain = |expr: &Expr| match expr {
+        Expr::UnaryOp { op, expr } if is_mark(op) => (**expr).clone(),
+        other => other.clone(),
+    };
+    let list = list.iter().map(plain).map(|expr| sets_called(&expr).unwrap_or(expr)).collect();
+    (list, is_distinct)
+}
+
+/// ROLLUP or CUBE of a call.
+fn sets_called(expr: &Expr) -> Option<Expr> {
+    let Expr::Function(call) = expr else { return None };
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let part = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(parts))) => Some(parts.clone()),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(vec![expr.clone()]),
+        _ => None,
+    };
+    let parts = list.args.iter().map(part).collect::<Option<Vec<_>>>();
+    match call.name.to_string().to_ascii_lowercase().as_str() {
+        "rollup" => parts.map(Expr::Rollup),
+        "cube" => parts.map(Expr::Cube),
+        _ => None,
+    }
+}
+
+/// Removes sets that are there already, in any order.
+fn keep_distinct(sets: &mut Vec<Vec<Expr>>) {
+    let mut kept: Vec<Vec<Expr>> = Vec::new();
+    for set in sets.drain(..) {
+        let is_in = |own: &Vec<Expr>, other: &Vec<Expr>| own.iter().all(|one| other.contains(one));
+        if !kept.iter().any(|own| is_in(own, &set) && is_in(&set, own)) {
+            kept.push(set);
+        }
+    }
+    *sets = kept;
+}
+
 /// `GROUP BY ()`
 fn nothing() -> Expr {
     Expr::Tuple(Vec::new())
@@ -80,7 +128,20 @@ fn sets_of(list: &[Expr], projection: &[SelectItem]) -> Result<Vec<Vec<Expr>>> {
     let mut sets: Vec<Vec<Expr>> = vec![Vec::new()];
     for item in list {
         let own: Vec<Vec<Expr>> = match item {
-            Expr::GroupingSets(own) => own.clone(),
+            Expr::GroupingSets(own) => {
+                let mut all = Vec::new();
+                for set in own {
+                    let inner = match &set[..] {
+                        [one] => sets_called(one),
+                        _ => None,
+                    };
+                    match inner {
+                        Some(inner) => all.extend(sets_of(&[inner], projection)?),
+                        None => all.push(set.clone()),
+                    }
+                }
+                all
+            }
             Expr::Rollup(parts) => {
                 (0..=parts.len()).rev().map(|count| parts[..count].concat()).collect()
             }

@@ -163,6 +163,7 @@ impl Guard<'_> {
             on_delete: key.on_delete,
             on_update: key.on_update,
             defaults: defaults(child, key),
+            deferral: key.deferral,
         };
         self.keys.push(own);
         Ok(())

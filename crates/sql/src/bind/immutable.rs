@@ -5,8 +5,9 @@ use crate::ir::{Function, Kind, Op, Relation, TextFunction, TimeFunction};
 use std::collections::BTreeMap;
 use values::Type;
 
-/// Whether a program over rows of a table is immutable.
-pub(super) fn is_immutable(code: &[Op], relation: &Relation) -> bool {
+/// Whether a program over rows of a table is immutable. Regular expressions are where what they
+/// come to is kept in rows alone: entries of an index would be those of other rules.
+pub(super) fn is_immutable(code: &[Op], relation: &Relation, is_of_rows: bool) -> bool {
     let mut entered: BTreeMap<usize, Vec<Option<Type>>> = BTreeMap::new(); // at targets of jumps
     let mut types: Vec<Option<Type>> = Vec::new();
     for (at, op) in code.iter().enumerate() {
@@ -23,7 +24,8 @@ pub(super) fn is_immutable(code: &[Op], relation: &Relation) -> bool {
             Op::Call(function, count) => {
                 let begin = types.len().saturating_sub(*count as usize);
                 let arguments = types.split_off(begin);
-                if !is_call_immutable(*function, &arguments) {
+                let is_pattern = is_of_rows && matches!(function, Function::Pattern(_));
+                if !is_pattern && !is_call_immutable(*function, &arguments) {
                     return false;
                 }
                 types.push(result(*function, &arguments));
@@ -99,11 +101,9 @@ fn is_call_immutable(function: Function, arguments: &[Option<Type>]) -> bool {
         | Function::Pattern(_)
         | Function::Time(TimeFunction::ToDate | TimeFunction::ToTimestamp)
         | Function::Time(TimeFunction::MakeZoned)
-        | Function::Text(
-            TextFunction::Format | TextFunction::CountNulls | TextFunction::CountValues,
-        ) => false,
+        | Function::Text(TextFunction::Format) => false,
         Function::Text(TextFunction::QuoteLiteral | TextFunction::QuoteNullable) => {
-            arguments.iter().all(|ty| ty.is_some_and(Type::is_text))
+            arguments.iter().all(|ty| ty.is_some_and(|ty| ty.is_text() || ty.is_integer()))
         }
         Function::Equal
         | Function::NotEqual
@@ -114,6 +114,7 @@ fn is_call_immutable(function: Function, arguments: &[Option<Type>]) -> bool {
         | Function::IsNull
         | Function::IsNotNull
         | Function::IsDistinct
+        | Function::Text(TextFunction::CountNulls | TextFunction::CountValues)
         | Function::In
         | Function::EqualAny
         | Function::Greatest

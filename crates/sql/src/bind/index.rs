@@ -74,11 +74,16 @@ impl Binder<'_> {
         relation: &Relation,
         what: &str,
     ) -> Result<()> {
-        if is_immutable(&value.code, relation) && !self.uses_zone {
+        if is_immutable(&value.code, relation, false) && !self.uses_zone {
             return Ok(());
         }
         let message = format!("functions in index {what} must be marked IMMUTABLE");
         Err(Error::new(SqlState::INVALID_OBJECT_DEFINITION, message))
+    }
+
+    /// Whether what was bound last comes to the same for the same row, as long as that is kept.
+    pub(crate) fn is_lasting(&self, value: &Expression, relation: &Relation) -> bool {
+        is_immutable(&value.code, relation, true) && !self.uses_zone
     }
 
     /// What a predicate says of rows.

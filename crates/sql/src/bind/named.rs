@@ -18,6 +18,7 @@ fn function_named(name: &str, count: usize) -> Option<Described<Function>> {
         ("lpad", 3) => described(F::PadLeft, &[Text, Int4, Text], Text),
         ("rpad", 3) => described(F::PadRight, &[Text, Int4, Text], Text),
         ("initcap", 1) => described(F::InitCap, &[Text], Text),
+        ("like_escape", 2) => described(F::EscapedPattern, &[Text, Text], Text),
         ("chr", 1) => described(F::CharOf, &[Int4], Text),
         ("ascii", 1) => described(F::CodeOf, &[Text], Int4),
         ("translate", 3) => described(F::Translate, &[Text, Text, Text], Text),

@@ -19,6 +19,9 @@ impl Binder<'_> {
             return self.logical(left, op, right);
         }
         if let (Some(left), Some(right)) = (row_parts(left), row_parts(right)) {
+            if let BinaryOperator::Overlaps = op {
+                return self.overlaps(&left, &right);
+            }
             return self.rows_compared(&left, op, &right);
         }
         let named = named_operator(op);
@@ -236,7 +239,7 @@ impl Binder<'_> {
         self.all_as(vec![left, right], ty)
     }
 
-    fn arithmetic(
+    pub(super) fn arithmetic(
         &mut self,
         function: Function,
         left: Bound,

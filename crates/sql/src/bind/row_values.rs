@@ -58,6 +58,31 @@ impl Binder<'_> {
         all.ok_or_else(|| Error::unsupported("an empty row", ""))
     }
 
+    /// IS DISTINCT FROM of rows: whether any parts differ.
+    pub(super) fn rows_distinct(
+        &mut self,
+        left: &[&Expr],
+        right: &[&Expr],
+        negated: bool,
+    ) -> Result<Bound> {
+        if left.len() != right.len() {
+            let message = "unequal number of entries in row expressions";
+            return Err(Error::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let mut all: Option<Bound> = None;
+        for (left, right) in left.iter().zip(right) {
+            let (left, right) = (self.expression(left)?, self.expression(right)?);
+            let both = self.comparable(left, &BinaryOperator::Eq, right)?;
+            let one = call(Function::IsDistinct, both, Type::Bool);
+            all = Some(match all {
+                Some(all) => joined(all, one, true, Function::Or),
+                None => one,
+            });
+        }
+        let all = all.ok_or_else(|| Error::unsupported("an empty row", ""))?;
+        Ok(negate_if(negated, all))
+    }
+
     /// IS NULL or IS NOT NULL of all parts of a row.
     pub(super) fn all_are(&mut self, function: Function, parts: &[&Expr]) -> Result<Bound> {
         let mut all = Bound::constant(Datum::Bool(true), Type::Bool);

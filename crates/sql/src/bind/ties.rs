@@ -95,6 +95,10 @@ fn around(tree: &Select, query: &Query, fetch: &Fetch) -> Result<Query> {
     **inner = tree.clone();
     inner.projection.extend(added);
     let limit = fetch.quantity.clone();
+    if matches!(&limit, Some(Expr::Value(value)) if value.value == Value::Null) {
+        let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+        return Err(Error::new(SqlState::INVALID_LIMIT, message));
+    }
     let limit = limit.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
     let skipped = match &query.limit_clause {
         Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => offset.value.clone(),

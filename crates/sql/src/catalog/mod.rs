@@ -7,9 +7,8 @@ mod delta;
 mod schema;
 mod snapshot;
 
+pub use crate::ir::Deferral;
 pub use comments::{Comment, Commented};
 pub use delta::{Delta, prefix};
-pub use schema::{
-    ColumnInfo, Deferral, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn,
-};
+pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};
 pub use snapshot::Catalog;

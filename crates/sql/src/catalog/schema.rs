@@ -1,6 +1,8 @@
 //! Tables, views and sequences as the catalog keeps them.
 
-use crate::ir::{ColumnNumber, Expression, Kind, ObjectId, Referential, Relation, from_bytes};
+use crate::ir::{
+    ColumnNumber, Deferral, Expression, Kind, ObjectId, Referential, Relation, from_bytes,
+};
 use serde::{Deserialize, Serialize};
 use values::{Result, Type};
 
@@ -111,20 +113,8 @@ pub struct ForeignKey {
     pub on_delete: Referential,
     /// What becomes of them when its key changes.
     pub on_update: Referential,
-    /// When it was stated to be checked; it is at the end of each statement in any case.
+    /// When it is checked.
     pub deferral: Deferral,
-}
-
-/// When a constraint is to be checked. The first two have the bytes of the truth value that says in
-/// older catalogs whether it is DEFERRABLE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Deferral {
-    /// At the end of each statement.
-    No,
-    /// There, too, unless SET CONSTRAINTS defers it.
-    Deferrable,
-    /// INITIALLY DEFERRED: at COMMIT.
-    Deferred,
 }
 
 /// A view: its query is bound again by each statement that selects from it.

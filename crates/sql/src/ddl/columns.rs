@@ -6,12 +6,13 @@ use super::draft::{Draft, LaterCheck, NamedColumn, kept, named_columns};
 use super::foreign::LaterKey;
 use super::identity::identity_of;
 use super::sequences::next_value;
-use crate::bind::{kind_of, name_of, unsupported};
+use crate::bind::{kind_of, name_of, table_name, unsupported};
 use crate::catalog::{ColumnInfo, Identity};
 use crate::ir::{Column, ColumnForm, Expression, Kind, Op, Value};
+use crate::parse::SEQUENCE_QUOTE;
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, SequenceOptions,
-    TableConstraint,
+    ColumnDef, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, ObjectName,
+    SequenceOptions, TableConstraint,
 };
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -141,6 +142,9 @@ impl Draft<'_> {
                 let options = sequence_options.as_deref().unwrap_or_default();
                 self.identity(name, kind.ty, identity_of(*generated_as)?, options)?;
             }
+            ColumnOption::Collation(name) if is_sequence(name) => {
+                self.identity_sequence = Some(table_name(name)?);
+            }
             ColumnOption::Collation(collation)
                 if matches!(
                     collation.to_string().as_str(),
@@ -163,7 +167,8 @@ impl Draft<'_> {
         options: &[SequenceOptions],
     ) -> Result<()> {
         refuse_no_integer(ty)?;
-        self.number(name, ty, None, options)?;
+        let sequence = self.identity_sequence.take();
+        self.number(name, ty, sequence, options)?;
         let at = self.column(name)?;
         self.table.relation.columns[usize::from(at)].nullable = false;
         let info = self.info(name)?;
@@ -212,6 +217,12 @@ impl Draft<'_> {
             other => Err(unsupported(&format!("constraint {other}"))),
         }
     }
+}
+
+/// Whether a collation stands for the name of a sequence.
+fn is_sequence(name: &ObjectName) -> bool {
+    let is_marked = |quote: Option<char>| quote == Some(SEQUENCE_QUOTE);
+    name.0.iter().all(|part| part.as_ident().is_some_and(|own| is_marked(own.quote_style)))
 }
 
 /// Refuses identity columns of other types.

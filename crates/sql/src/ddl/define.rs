@@ -6,11 +6,14 @@ use super::{
     alter, comments, foreign, indexes, schemas, sequences, set_value, table, table_as, types, views,
 };
 use crate::bind::{table_name, unsupported};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Delta};
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use sqlparser::ast::{AlterIndexOperation, ObjectType, Statement as Tree};
 use values::Result;
+
+/// The tag of DO.
+const DO: &str = "DO";
 
 /// Makes the delta of a definition; `None` of a statement that is none. An index of a table with
 /// rows is filled through `rows`; if that fails, or is discarded, the delta must be, too.
@@ -20,7 +23,14 @@ pub fn define(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Option<Definition>> {
-    let mut definition = defined(catalog, statement, context, rows)?;
+    let mut definition = match (defined(catalog, statement, context, rows), &statement.forgiven) {
+        (Err(error), Some(forgiven)) if forgiven.contains(&error.state()) => None,
+        (found, _) => found?,
+    };
+    if statement.forgiven.is_some() {
+        let own = definition.take().unwrap_or_else(|| Definition::new(DO, Delta::default()));
+        definition = Some(Definition { tag: DO, count: None, ..own });
+    }
     if let Some(definition) = &mut definition {
         foreign::drop_spare(catalog, definition)?;
         comments::follow(catalog, definition)?;

@@ -54,6 +54,8 @@ pub(super) struct Draft<'a> {
     pub(super) later_checks: Vec<LaterCheck>,
     /// Generated columns with their expressions.
     pub(super) later_generated: Vec<(String, Expr)>,
+    /// The name of the sequence of the next identity column, if it is stated.
+    pub(super) identity_sequence: Option<String>,
     pub(super) later_keys: Vec<LaterKey>,
     /// Foreign keys of the table that are new.
     pub(super) keys: Vec<ForeignKey>,
@@ -81,6 +83,7 @@ impl<'a> Draft<'a> {
             delta: Delta::default(),
             later_checks: Vec::new(),
             later_generated: Vec::new(),
+            identity_sequence: None,
             later_keys: Vec::new(),
             keys: Vec::new(),
             catalog,

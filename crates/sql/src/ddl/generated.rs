@@ -21,7 +21,7 @@ impl Draft<'_> {
             if value.takes_number() || value.needs_seed() {
                 return Err(not_immutable());
             }
-            if binder.refuse_mutable(&value, &self.table.relation, "expression").is_err() {
+            if !binder.is_lasting(&value, &self.table.relation) {
                 return Err(not_immutable());
             }
             refuse_generated(&self.table.relation, &value, column)?;

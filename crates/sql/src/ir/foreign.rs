@@ -28,6 +28,20 @@ pub struct ForeignKey {
     pub on_update: Referential,
     /// What SET DEFAULT sets, for each column.
     pub defaults: Vec<Expression>,
+    /// When it is checked.
+    pub deferral: Deferral,
+}
+
+/// When a constraint is checked. The first two have the bytes of the truth value that says in older
+/// catalogs whether it is DEFERRABLE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Deferral {
+    /// At the end of each statement.
+    No,
+    /// There, too, unless SET CONSTRAINTS defers it.
+    Deferrable,
+    /// INITIALLY DEFERRED: at COMMIT.
+    Deferred,
 }
 
 /// What becomes of rows whose parent goes or changes.

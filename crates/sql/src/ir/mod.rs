@@ -37,7 +37,7 @@ pub use composed::{
 };
 pub use effect::{AdvisoryAction, AdvisoryMode, SleepForm};
 pub use expression::{Expression, Function, Op, Random, Use};
-pub use foreign::{ForeignKey, Referential};
+pub use foreign::{Deferral, ForeignKey, Referential};
 pub use functions::{
     ArrayFunction, ByteFunction, MathFunction, PatternFunction, Statistic, TextFunction,
     TimeFunction,

@@ -46,7 +46,6 @@ fn text(parser: &mut Parser<'_>) -> Result<String, ParserError> {
         Token::SingleQuotedString(text)
         | Token::EscapedStringLiteral(text)
         | Token::UnicodeStringLiteral(text) => Ok(text),
-        Token::DollarQuotedString(text) => Ok(text.value),
         _ => parser.expected("a text", next),
     }
 }

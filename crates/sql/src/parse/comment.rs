@@ -52,7 +52,6 @@ pub(super) fn comment_on(parser: &mut Parser<'_>) -> Result<Option<CommentOn>, P
             Token::SingleQuotedString(text)
             | Token::EscapedStringLiteral(text)
             | Token::UnicodeStringLiteral(text) => Some(text),
-            Token::DollarQuotedString(quoted) => Some(quoted.value),
             _ => return parser.expected("a string or NULL", next),
         },
     };

@@ -302,6 +302,7 @@ fn setting(expr: &Expr) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::own::SetConstraints;
     use super::super::parse;
     use super::*;
 
@@ -410,9 +411,12 @@ mod tests {
         check("vacuum analyze a", vacuum(&["a"]));
         check("VACUUM (FULL, PARALLEL 2) public.a (b, c), \"B\"; ", vacuum(&["a", "B"]));
         check("ANALYZE VERBOSE A", Some(Control::Own(Own::Analyze(all(&["a"])))));
-        let constraints = |names: &[&str]| Some(Control::Own(Own::SetConstraints(all(names))));
-        check("SET CONSTRAINTS ALL IMMEDIATE", constraints(&[]));
-        check("SET CONSTRAINTS \"A\", public.b DEFERRED", constraints(&["A", "b"]));
+        let constraints = |names: &[&str], is_deferred| {
+            let set = SetConstraints { names: all(names), is_deferred };
+            Some(Control::Own(Own::SetConstraints(set)))
+        };
+        check("SET CONSTRAINTS ALL IMMEDIATE", constraints(&[], false));
+        check("SET CONSTRAINTS \"A\", public.b DEFERRED", constraints(&["A", "b"], true));
         for wrong in [
             "VACUUM a b",
             "ANALYZE (",

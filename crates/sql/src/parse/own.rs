@@ -15,12 +15,21 @@ pub enum Own {
     Vacuum(Vec<String>),
     /// ANALYZE of these tables, or of all.
     Analyze(Vec<String>),
-    /// SET CONSTRAINTS of these, or of all.
-    SetConstraints(Vec<String>),
+    /// SET CONSTRAINTS
+    SetConstraints(SetConstraints),
     /// CHECKPOINT
     Checkpoint,
     /// A statement of PostgreSQL that neither the parser has nor anything else, by its first word.
     Refused(String),
+}
+
+/// When constraints are checked for the rest of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetConstraints {
+    /// Their names; none for all.
+    pub names: Vec<String>,
+    /// DEFERRED rather than IMMEDIATE.
+    pub is_deferred: bool,
 }
 
 /// FETCH or MOVE of a cursor.
@@ -193,19 +202,20 @@ fn maintained(parser: &mut Parser<'_>, words: &[&str]) -> Result<Vec<String>, Pa
     }
 }
 
-/// The names of SET CONSTRAINTS; whether they are deferred makes no difference.
-fn constraints(parser: &mut Parser<'_>) -> Result<Vec<String>, ParserError> {
+fn constraints(parser: &mut Parser<'_>) -> Result<SetConstraints, ParserError> {
     parser.next_token();
     parser.next_token();
     let names = match parser.parse_keyword(Keyword::ALL) {
         true => Vec::new(),
         false => parser.parse_comma_separated(name)?,
     };
-    match word(&parser.peek_token_ref().token).as_deref() {
-        Some("deferred" | "immediate") => drop(parser.next_token()),
+    let is_deferred = match word(&parser.peek_token_ref().token).as_deref() {
+        Some("deferred") => true,
+        Some("immediate") => false,
         _ => return parser.expected_ref("DEFERRED or IMMEDIATE", parser.peek_token_ref()),
-    }
-    Ok(names)
+    };
+    parser.next_token();
+    Ok(SetConstraints { names, is_deferred })
 }
 
 /// A word without quotes, in lower case.

@@ -18,6 +18,11 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     for at in 0..tokens.len() {
         let found = match &tokens[at].token {
             Token::Whitespace(_) => continue,
+            Token::DollarQuotedString(text) => {
+                tokens[at].token = Token::SingleQuotedString(text.value.clone());
+                (is_begin, last) = (false, Some(at));
+                continue;
+            }
             Token::SemiColon => {
                 (is_begin, has_query, last) = (true, false, None);
                 continue;
@@ -41,6 +46,7 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 longer.push((at, as_call));
             }
             "reset" if is_begin => one_name(&mut tokens, at),
+            "pg_get_keywords" => as_relation(&mut tokens, at),
             "symmetric" if last.is_some_and(|last| is_word(&tokens[last], "between")) => {
                 tokens[at].token = Token::DoubleExclamationMark;
             }
@@ -49,6 +55,13 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 if is_query(&tokens, last, at) {
                     longer.push((at, as_select));
                 }
+            }
+            "distinct" if is_of_groups(&tokens, last) => {
+                tokens[at].token = Token::DoubleExclamationMark;
+            }
+            "on" if ends_bare_select(&tokens, at) => longer.push((at, behind_where)),
+            "sequence" if words(&tokens, at, ["name"]).is_some() => {
+                longer.push((at, as_collation));
             }
             "fetch" if has_query => as_limit(&mut tokens, at),
             "array" if last.is_some_and(|last| ends_type(&tokens, last)) => {
@@ -129,7 +142,7 @@ fn ends_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     match &tokens[at].token {
         Token::RParen | Token::RBracket | Token::Number(..) | Token::Placeholder(_) => true,
         Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => true,
-        Token::DollarQuotedString(_) | Token::HexStringLiteral(_) => true,
+        Token::HexStringLiteral(_) => true,
         Token::Word(word) if word.quote_style.is_some() => true,
         Token::Word(word) => !begins_value(&word.value.to_lowercase()) || is_column(tokens, at),
         _ => false,
@@ -244,6 +257,90 @@ fn as_limit(tokens: &mut [TokenWithSpan], at: usize) {
     }
 }
 
+/// Whether the token at `last` is the BY of GROUP BY.
+fn is_of_groups(tokens: &[TokenWithSpan], last: Option<usize>) -> bool {
+    last.is_some_and(|last| {
+        let group = before(tokens, last).and_then(word);
+        is_word(&tokens[last], "by") && group.as_deref() == Some("group")
+    })
+}
+
+/// The quote of names of sequences, which stand as collations of identity columns. PostgreSQL's
+/// names are never quoted so.
+pub(crate) const SEQUENCE_QUOTE: char = '[';
+
+/// `GENERATED ... AS IDENTITY (SEQUENCE NAME a ...)` of a column as `COLLATE a GENERATED ...`.
+fn as_collation(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let Some(begin) = identity_before(tokens, at) else { return };
+    let Some([_, mut end]) = places::<2>(tokens, at) else { return };
+    let mut moved = vec![Token::make_keyword("COLLATE"), sequence_name(&tokens[end].token)];
+    while let Some([period, name]) = places::<2>(tokens, end)
+        && tokens[period].token == Token::Period
+    {
+        moved.extend([Token::Period, sequence_name(&tokens[name].token)]);
+        end = name;
+    }
+    let blank = || Token::Whitespace(Whitespace::Space);
+    tokens[at..=end].iter_mut().for_each(|own| own.token = blank());
+    let span = tokens[begin].span;
+    let moved = moved.into_iter().flat_map(|token| [token, blank()]);
+    tokens.splice(begin..begin, moved.map(|token| TokenWithSpan { token, span }));
+}
+
+/// The place of GENERATED, if options of an identity column that is defined begin before a place.
+fn identity_before(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
+    let open = tokens[..at].iter().rposition(|own| own.token == Token::LParen)?;
+    let is = |place: usize, name: &str| {
+        before(tokens, place).is_some_and(|own| word(own).as_deref() == Some(name))
+    };
+    let begin = tokens[..open].iter().rposition(|own| is_word(own, "generated"))?;
+    // ALTER TABLE has a form of its own.
+    (is(open, "identity") && !is(begin, "add")).then_some(begin)
+}
+
+fn sequence_name(token: &Token) -> Token {
+    let Token::Word(own) = token else { return token.clone() };
+    let value = match own.quote_style {
+        Some(_) => own.value.clone(),
+        None => own.value.to_lowercase(),
+    };
+    Token::Word(Word { value, quote_style: Some(SEQUENCE_QUOTE), keyword: Keyword::NoKeyword })
+}
+
+/// Whether ON at a place is that of ON CONFLICT, behind a query of nothing but columns: the parser
+/// takes it for the name of the last one.
+fn ends_bare_select(tokens: &[TokenWithSpan], at: usize) -> bool {
+    const CLAUSES: [&str; 9] =
+        ["from", "where", "group", "having", "order", "limit", "offset", "window", "fetch"];
+    if words(tokens, at, ["conflict"]).is_none() {
+        return false;
+    }
+    let mut depth = 0_usize;
+    for token in tokens[..at].iter().rev() {
+        match &token.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            Token::SemiColon => return false,
+            other if depth == 0 => match word(other).as_deref() {
+                Some("select") => return true,
+                Some("values" | "conflict") => return false,
+                Some(own) if CLAUSES.contains(&own) => return false,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    false
+}
+
+/// `ON` as `WHERE true ON`.
+fn behind_where(tokens: &mut Vec<TokenWithSpan>, at: usize) {
+    let on = std::mem::replace(&mut tokens[at].token, Token::make_keyword("WHERE"));
+    insert(tokens, at, on);
+    insert(tokens, at, Token::make_keyword("TRUE"));
+}
+
 /// The place of the bracket that closes the one at a place.
 fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
@@ -266,6 +363,13 @@ fn ends_type(tokens: &[TokenWithSpan], at: usize) -> bool {
         smallint text \
         time timestamp timestamptz uuid varchar varying zone ";
     match &tokens[at].token {
+        // `varchar(255) ARRAY`
+        Token::RParen => {
+            let open = tokens[..at].iter().rposition(|own| own.token == Token::LParen);
+            let name = open.and_then(|open| before(tokens, open));
+            matches!(name, Some(Token::Word(own)) if own.quote_style.is_none()
+                && TYPES.contains(&format!(" {} ", own.value.to_lowercase())))
+        }
         Token::Word(own) if own.quote_style.is_none() => {
             TYPES.contains(&format!(" {} ", own.value.to_lowercase()))
         }
@@ -288,6 +392,16 @@ fn as_brackets(tokens: &mut Vec<TokenWithSpan>, at: usize) {
 fn as_call(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     insert(tokens, at, Token::RParen);
     insert(tokens, at, Token::LParen);
+}
+
+/// `pg_get_keywords()` as the relation of its rows.
+fn as_relation(tokens: &mut [TokenWithSpan], at: usize) {
+    if let Some([open, close]) = places(tokens, at)
+        && tokens[open].token == Token::LParen
+        && tokens[close].token == Token::RParen
+    {
+        blank(tokens, &[open, close]);
+    }
 }
 
 /// RESET TRANSACTION ISOLATION LEVEL and RESET TIME ZONE, as the settings are called.

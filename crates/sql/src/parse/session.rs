@@ -1,5 +1,6 @@
 //! Queries about the session, which drivers ask at first and which no table answers.
 
+use super::configs::{ConfigValue, SetConfig};
 use super::statement::Statement;
 use crate::bind::{check_call, check_select, has_parts, is_only_body, name_of};
 use sqlparser::ast::{
@@ -33,8 +34,19 @@ pub enum SessionFunction {
     IsInRecovery,
     /// `current_setting(name)`
     Setting(String),
-    /// `set_config(name, value, is_local)`; the default of a value that is NULL
-    Set(String, Option<String>, bool),
+    /// `set_config`
+    Set(SetConfig),
+}
+
+impl SessionColumn {
+    /// How many parameters these columns have.
+    pub fn parameters(columns: &[SessionColumn]) -> usize {
+        let number = |column: &SessionColumn| match &column.function {
+            SessionFunction::Set(SetConfig { value: ConfigValue::Parameter(at), .. }) => at + 1,
+            _ => 0,
+        };
+        columns.iter().map(number).max().unwrap_or_default()
+    }
 }
 
 impl Statement {
@@ -92,6 +104,9 @@ fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
         [name] => name.clone(),
         _ => return None,
     };
+    if let Some(config) = (name == "set_config").then(|| config_of(&call.args)) {
+        return config.map(|config| (name, SessionFunction::Set(config)));
+    }
     let arguments = arguments(&call.args)?;
     let arguments: Vec<Option<&str>> = arguments.iter().map(Option::as_deref).collect();
     let function = match (name.as_str(), &arguments[..]) {
@@ -102,13 +117,51 @@ fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
         ("pg_backend_pid", []) => SessionFunction::ProcessId,
         ("pg_is_in_recovery", []) => SessionFunction::IsInRecovery,
         ("current_setting", [Some(name)]) => SessionFunction::Setting((*name).to_owned()),
-        ("set_config", [Some(name), value, Some(is_local @ ("false" | "true"))]) => {
-            let value = value.map(str::to_owned);
-            SessionFunction::Set((*name).to_owned(), value, *is_local == "true")
-        }
         _ => return None,
     };
     Some((name, function))
+}
+
+/// What `set_config` is called with: constants, and perhaps a parameter as the value.
+fn config_of(written: &FunctionArguments) -> Option<SetConfig> {
+    let FunctionArguments::List(list) = written else { return None };
+    let mut all = written.clone();
+    let mut parameter = None;
+    if let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(value)), _] = &list.args[..]
+        && let Some(number) = parameter_number(value)
+        && let FunctionArguments::List(list) = &mut all
+    {
+        parameter = Some(number);
+        list.args.remove(1);
+    }
+    let arguments = arguments(&all)?;
+    let (name, value, is_local) = match (&arguments[..], parameter) {
+        ([Some(name), Some(is_local)], Some(at)) => (name, ConfigValue::Parameter(at), is_local),
+        ([Some(name), value, Some(is_local)], None) => {
+            (name, ConfigValue::Constant(value.clone()), is_local)
+        }
+        _ => return None,
+    };
+    let is_local = match is_local.as_str() {
+        "true" => true,
+        "false" => false,
+        _ => return None,
+    };
+    Some(SetConfig { name: name.clone(), value, is_local })
+}
+
+/// The number of a parameter, from 0, perhaps with a cast to text.
+fn parameter_number(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Placeholder(name) => {
+                name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+            }
+            _ => None,
+        },
+        Expr::Cast { expr, .. } => parameter_number(expr),
+        _ => None,
+    }
 }
 
 /// The constants that a function is called with; `None` of NULL.
@@ -156,7 +209,8 @@ mod tests {
             one("current_setting", SessionFunction::Setting("x".to_owned()))
         );
         let set = |value: Option<&str>| {
-            SessionFunction::Set("x".to_owned(), value.map(str::to_owned), true)
+            let value = ConfigValue::Constant(value.map(str::to_owned));
+            SessionFunction::Set(SetConfig { name: "x".to_owned(), value, is_local: true })
         };
         assert_eq!(asked("SELECT set_config('x', 'y', true)"), one("set_config", set(Some("y"))));
         assert_eq!(asked("SELECT set_config('x', NULL, true)"), one("set_config", set(None)));

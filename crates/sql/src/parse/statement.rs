@@ -4,8 +4,10 @@ use super::alter_type::{self, TypeMove};
 use super::alter_view::{self, ViewChange};
 use super::channel::{self, ChannelStatement};
 use super::comment::{self, CommentOn};
+use super::configs::{self, SetConfig};
 use super::conflict;
 use super::control::Control;
+use super::forgiving;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::modes;
 use super::own::{self, Declared};
@@ -56,6 +58,10 @@ pub struct Statement {
     declared: Option<Declared>,
     /// Whether it is NOTIFY, whose tree is a query.
     is_notify: bool,
+    /// The errors with which a definition in DO does nothing.
+    pub(crate) forgiven: Option<Vec<SqlState>>,
+    /// What it sets before it runs.
+    configs: Vec<SetConfig>,
 }
 
 /// A statement between semicolons.
@@ -69,13 +75,15 @@ struct Found {
     comment: Option<Box<CommentOn>>,
     view_change: Option<Box<ViewChange>>,
     is_notify: bool,
+    /// A definition in DO.
+    forgiving: Option<Box<Statement>>,
 }
 
 impl Found {
     fn of(tree: ast::Statement) -> Found {
         let (own, sequence, identities) = (None, None, Vec::new());
         let (table_as, type_move, comment, view_change) = (None, None, None, None);
-        let is_notify = false;
+        let (is_notify, forgiving) = (false, None);
         Found {
             tree,
             own,
@@ -86,6 +94,7 @@ impl Found {
             comment,
             view_change,
             is_notify,
+            forgiving,
         }
     }
 
@@ -108,6 +117,11 @@ impl Statement {
     /// The cursor that it declares; otherwise it is its query.
     pub fn declared(&self) -> Option<&Declared> {
         self.declared.as_ref()
+    }
+
+    /// What it sets before it runs.
+    pub fn configs(&self) -> &[SetConfig] {
+        &self.configs
     }
 
     /// Whether it is NOTIFY: its tag is that, and its client sees no row.
@@ -149,6 +163,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     let bytes = size::check_tokens(&tokens)?;
     grant.grow_to(3 * text.len() + bytes.of_tokens + bytes.of_trees)?;
     own::replace_on_and_off(&mut tokens);
+    let configs = configs::take_configs(&mut tokens);
     let end = tokens.last().map_or(Location { line: 1, column: 1 }, |token| token.span.end);
     let expressions = conflict::take_expressions(&mut tokens)
         .map_err(|error| syntax_error(&lines, error, &Token::EOF, end))?;
@@ -163,12 +178,17 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     assert!(trees.len() <= STATEMENTS_MAX + 1, "semicolons separate statements");
     let lines = Arc::new(lines);
     let mut shared: Option<Arc<str>> = None;
-    let statement = |found: Found| {
+    let statement = |(at, found): (usize, Found)| {
+        if let Some(statement) = found.forgiving {
+            return *statement;
+        }
         let Found { tree, own, sequence, identities, .. } = found;
         let Found { table_as, type_move, comment, view_change, is_notify, .. } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
+        let configs = configs.iter().filter(|(own, _)| *own == at);
+        let configs = configs.map(|(_, config)| config.clone()).collect();
         let (lines, expressions) = (lines.clone(), expressions.clone());
         Statement {
             tree,
@@ -184,9 +204,11 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             expressions,
             declared,
             is_notify,
+            forgiven: None,
+            configs,
         }
     };
-    let statements = trees.into_iter().map(statement).collect();
+    let statements = trees.into_iter().enumerate().map(statement).collect();
     grant.shrink_to(2 * text.len() + bytes.of_trees);
     Ok(statements)
 }
@@ -211,6 +233,10 @@ fn trees(parser: &mut Parser<'_>) -> std::result::Result<Vec<Found>, ParserError
 
 /// The next statement.
 fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError> {
+    if let Some(statement) = forgiving_definition(parser) {
+        let forgiving = Some(Box::new(statement));
+        return Ok(Found { forgiving, ..Found::without_tree() });
+    }
     let own = match own::parse(parser)? {
         Some(own) => Some(Control::Own(own)),
         None => own::fetch(parser)?.map(Control::Fetch),
@@ -253,6 +279,18 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     let mut tree = whole_view(parser.parse_statement()?, parser);
     let made = table_as::select_into(&mut tree);
     Ok(made.map_or_else(|| Found::of(tree), Found::table_as))
+}
+
+/// The next statement, if it is DO of a definition that may fail.
+fn forgiving_definition(parser: &mut Parser<'_>) -> Option<Statement> {
+    let block = forgiving::next_block(parser)?;
+    let mut found = parse(&block.text).ok()?;
+    let mut statement = found.pop().filter(|own| found.is_empty() && own.is_definition())?;
+    statement.forgiven = Some(block.forgiven);
+    for _ in 0..block.tokens {
+        parser.next_token();
+    }
+    Some(statement)
 }
 
 /// CREATE VIEW with its CHECK OPTION, which the parser does not know: an option of the view.

@@ -1,6 +1,7 @@
 //! Functions and operators of arrays.
 
-use super::strings::bounded;
+use super::rows::Rows;
+use super::strings::{bounded, matches};
 use crate::ir::{ArrayFunction, Function};
 use values::{Array, Datum, Dimension, Error, ITEMS_MAX, Result, SqlState, Type, Zone, text};
 
@@ -113,21 +114,20 @@ pub(super) fn parts_with_nulls(
             let places = found.map(|(at, _)| Datum::Int4(at as i32 + lower));
             array(Type::Int4, places.collect())
         }
-        (ArrayFunction::CompareAny | ArrayFunction::CompareAll, [value, how, array]) => {
-            let (Datum::Int4(how), Datum::Array(array)) = (how, array) else {
-                return Some(Ok(Datum::Null));
-            };
-            let is_any = function == ArrayFunction::CompareAny;
-            compared_with(value, *how, array, is_any)
-        }
         (ArrayFunction::Nest, arrays) => nested(arrays),
         _ => return None,
     })
 }
 
 /// Whether a value compares with an item, or with all items: the comparison is less, less or equal,
-/// equal, not equal, greater or equal, or greater, from 0.
-fn compared_with(value: &Datum, how: i32, array: &Array, is_any: bool) -> Result<Datum> {
+/// equal, not equal, greater or equal, or greater, from 0; then LIKE, ILIKE, and NOT of each.
+pub(super) fn compared_items(
+    arguments: &[Datum],
+    is_any: bool,
+    rows: &mut dyn Rows,
+) -> Result<Datum> {
+    let [value, Datum::Int4(how), Datum::Array(array)] = arguments else { return Ok(Datum::Null) };
+    let how = *how;
     let mut is_unknown = false;
     for item in array.items() {
         if value.is_null() || item.is_null() {
@@ -142,6 +142,7 @@ fn compared_with(value: &Datum, how: i32, array: &Array, is_any: bool) -> Result
             3 => value != item,
             4 => order().is_ge(),
             5 => order().is_gt(),
+            6..=9 => is_like(value, item, how, rows)?,
             _ => {
                 let message = "plan has an unknown comparison";
                 return Err(Error::new(SqlState::DATA_CORRUPTED, message));
@@ -152,6 +153,15 @@ fn compared_with(value: &Datum, how: i32, array: &Array, is_any: bool) -> Result
         }
     }
     Ok(if is_unknown { Datum::Null } else { Datum::Bool(!is_any) })
+}
+
+/// Whether text is like a pattern, or is not.
+fn is_like(text: &Datum, pattern: &Datum, how: i32, rows: &mut dyn Rows) -> Result<bool> {
+    let function = if how % 2 == 0 { Function::Like } else { Function::ILike };
+    match matches(function, text, pattern, rows) {
+        Some(found) => Ok((found? == Datum::Bool(true)) == (how < 8)),
+        None => Err(Error::new(SqlState::DATA_CORRUPTED, "plan compares no text by LIKE")),
+    }
 }
 
 /// Functions of parts and dimensions of arrays; `None` of other types.

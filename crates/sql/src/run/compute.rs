@@ -8,7 +8,7 @@ use super::{
     arrays, bytes, formatted, json, json_change, json_parts, json_text, math, number_text,
     sequence, strings, texts, times, weight,
 };
-use crate::ir::Function;
+use crate::ir::{ArrayFunction, Function};
 use std::cmp::Ordering;
 use values::time::{Field, truncate, truncate_interval, truncate_zoned};
 use values::{Array, Datum, Error, Result, SqlState, Zone};
@@ -36,6 +36,10 @@ pub(super) fn call(
     }
     let of_nulls = match function {
         Function::Text(function) => formatted::with_nulls(function, arguments, &context.zone),
+        Function::Array(function @ (ArrayFunction::CompareAny | ArrayFunction::CompareAll)) => {
+            let is_any = function == ArrayFunction::CompareAny;
+            Some(arrays::compared_items(arguments, is_any, rows))
+        }
         Function::Array(function) => arrays::parts_with_nulls(function, arguments),
         Function::ConcatSeparated => Some(texts::concat_separated(arguments, &context.zone)),
         _ => None,

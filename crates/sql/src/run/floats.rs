@@ -202,7 +202,7 @@ fn power(base: f64, exponent: f64) -> Result<f64> {
     if base == 0.0 || base.is_infinite() || exponent.is_infinite() {
         return Ok(if base == -1.0 { 1.0 } else { libm::pow(base, exponent) });
     }
-    let size = double::power(base.abs(), exponent);
+    let size = if base.abs() == 1.0 { 1.0 } else { double::power(base.abs(), exponent) };
     let is_negative = base < 0.0 && libm::fmod(exponent, 2.0) != 0.0;
     checked(if is_negative { -size } else { size }, false)
 }

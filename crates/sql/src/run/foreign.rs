@@ -4,6 +4,7 @@
 
 use super::cast::cast;
 use super::changes::{Change, apply};
+use super::deferred::{KeyCheck, Side};
 use super::entries::{order, primary_key, unique_key};
 use super::evaluate::{Evaluator, malformed};
 use super::generated::generate;
@@ -113,6 +114,10 @@ impl<'a> Later<'a> {
                 continue;
             }
             assert!(new.len() == relation.columns.len(), "a row has a value for each column");
+            let (values, side) = (&values[..], Side::Child);
+            if evaluator.rows.defer(&KeyCheck { tables, key, values, side })? {
+                continue;
+            }
             self.children.push((key, new.clone()));
         }
         Ok(())
@@ -186,7 +191,12 @@ fn follow<'a>(
         }
         let action = if new.is_some() { key.on_update } else { key.on_delete };
         match action {
-            Referential::NoAction => later.parents.push((key, old)),
+            Referential::NoAction => {
+                let (values, side) = (&old[..], Side::Parent);
+                if !evaluator.rows.defer(&KeyCheck { tables, key, values, side })? {
+                    later.parents.push((key, old));
+                }
+            }
             Referential::Restrict => check_gone(tables, key, &old, evaluator)?,
             Referential::Cascade | Referential::SetNull | Referential::SetDefault => {
                 for child in children(tables, key, &old, usize::MAX, evaluator)? {
@@ -235,8 +245,20 @@ fn moved(
     Ok(row)
 }
 
+/// Refuses children with these values, if no parent has them.
+pub(super) fn check_orphans(
+    tables: &[Relation],
+    key: &ForeignKey,
+    values: &[Datum],
+    evaluator: &mut Evaluator<'_>,
+) -> Result<()> {
+    let is_right = has_parent(tables, key, values, evaluator)?
+        || children(tables, key, values, 1, evaluator)?.is_empty();
+    if is_right { Ok(()) } else { Err(orphan(tables, key, values)) }
+}
+
 /// Refuses children that still refer to a parent that is gone.
-fn check_gone(
+pub(super) fn check_gone(
     tables: &[Relation],
     key: &ForeignKey,
     values: &[Datum],

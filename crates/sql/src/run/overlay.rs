@@ -1,14 +1,19 @@
 //! A buffer of writes over other rows: a statement's writes are all there or none, and savepoints
 //! go back.
 
+use super::deferred::{Deferred, KeyCheck, Modes};
 use super::pass::Pass;
 use super::rows::{Entry, Rows, Scan};
-use crate::ir::{Claim, ObjectId, Space};
+use super::weight;
+use crate::ir::{Claim, ObjectId, Relation, Space};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use values::Result;
 
 type Place = (Space, Vec<u8>);
+
+/// The bytes of a check that waits, without its values.
+const CHECK_BYTES: usize = 64;
 
 /// Writes by key; `None` deletes.
 pub type Writes = BTreeMap<(Space, Vec<u8>), Option<Vec<u8>>>;
@@ -21,6 +26,12 @@ enum Undo {
     /// What a write replaced.
     Write(Place, Option<Option<Vec<u8>>>),
     Notice,
+    /// A check that waits.
+    Check,
+    /// Places of checks that were made.
+    Made(Vec<usize>),
+    /// The modes of constraints before.
+    Modes(Modes),
 }
 
 /// Writes without the rows that they are over, for as long as those are others from time to time.
@@ -32,9 +43,40 @@ pub struct Buffer {
     notices: Vec<Notice>,
     /// The bytes of all keys and rows that were written.
     bytes: usize,
+    /// The checks of constraints that wait, of a block; `None` of a statement.
+    pub(super) deferred: Option<Deferred>,
 }
 
 impl Buffer {
+    /// The buffer of a block, at whose COMMIT deferred constraints are checked.
+    pub fn of_block() -> Buffer {
+        Buffer { deferred: Some(Deferred::default()), ..Buffer::default() }
+    }
+
+    /// SET CONSTRAINTS of these names, or of all if there are none. Checks that wait still do.
+    pub fn set_constraints(&mut self, names: &[String], is_deferred: bool) {
+        let Some(deferred) = &mut self.deferred else { return };
+        let modes = deferred.modes_with(names, is_deferred);
+        let before = deferred.set_modes(modes);
+        self.undo.push(Undo::Modes(before));
+    }
+
+    /// The constraints of which checks wait, each with its child and its parent.
+    pub fn waiting(&self) -> impl Iterator<Item = (&str, &[Relation; 2])> {
+        self.deferred.iter().flat_map(Deferred::constraints)
+    }
+
+    /// A definition changes tables: none of those of checks that wait.
+    pub fn tables_change(&mut self) {
+        self.deferred.iter_mut().for_each(Deferred::tables_change);
+    }
+
+    pub(super) fn were_made(&mut self, made: Vec<usize>) {
+        let Some(deferred) = &mut self.deferred else { return };
+        deferred.make_known(&made);
+        self.undo.push(Undo::Made(made));
+    }
+
     /// A mark to come back to.
     pub fn savepoint(&self) -> usize {
         self.undo.len()
@@ -48,6 +90,13 @@ impl Buffer {
                 Undo::Write(place, Some(before)) => drop(self.writes.insert(place, before)),
                 Undo::Write(place, None) => drop(self.writes.remove(&place)),
                 Undo::Notice => drop(self.notices.pop()),
+                Undo::Check => self.deferred.iter_mut().for_each(Deferred::take_back),
+                Undo::Made(made) => {
+                    self.deferred.iter_mut().for_each(|deferred| deferred.unmake(&made));
+                }
+                Undo::Modes(before) => {
+                    self.deferred.as_mut().map(|deferred| deferred.set_modes(before));
+                }
             }
         }
     }
@@ -59,7 +108,7 @@ impl Buffer {
 
     /// Takes out what listeners are told, for good.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        self.undo.retain(|undo| matches!(undo, Undo::Write(..)));
+        self.undo.retain(|undo| !matches!(undo, Undo::Notice));
         std::mem::take(&mut self.notices)
     }
 
@@ -75,7 +124,8 @@ impl Buffer {
 
     /// Takes these writes out, for good; savepoints of before are none any more.
     pub fn take_writes(&mut self, is_taken: impl Fn(Space, &[u8]) -> bool) -> Writes {
-        let Buffer { writes: all, notices, .. } = std::mem::take(self);
+        let Buffer { writes: all, notices, deferred, .. } = std::mem::take(self);
+        self.deferred = deferred;
         let (taken, left) = all.into_iter().partition(|((space, key), _)| is_taken(*space, key));
         let left: Writes = left;
         let bytes = |((_, key), row): (&Place, &Option<Vec<u8>>)| {
@@ -92,6 +142,16 @@ impl Buffer {
         let place = (space, key.to_vec());
         let before = self.writes.insert(place.clone(), row);
         self.undo.push(Undo::Write(place, before));
+    }
+
+    /// Keeps a check for later, if it is a block's and its constraint is deferred.
+    fn defer(&mut self, check: &KeyCheck<'_>) -> bool {
+        let is_taken = self.deferred.as_mut().is_some_and(|deferred| deferred.take(check));
+        if is_taken {
+            self.bytes += weight::heap_bytes(check.values) + CHECK_BYTES;
+            self.undo.push(Undo::Check);
+        }
+        is_taken
     }
 
     fn notify(&mut self, channel: &str, payload: &str) {
@@ -258,6 +318,13 @@ impl Rows for Overlay<'_> {
     fn notify(&mut self, channel: &str, payload: &str) -> Result<()> {
         self.buffer.notify(channel, payload);
         Ok(())
+    }
+
+    fn defer(&mut self, check: &KeyCheck<'_>) -> Result<bool> {
+        match self.buffer.deferred {
+            Some(_) => Ok(self.buffer.defer(check)),
+            None => self.below.defer(check),
+        }
     }
 
     fn steps(&mut self, count: u64) -> Result<()> {

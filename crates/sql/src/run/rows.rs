@@ -1,5 +1,6 @@
 //! Where rows come from and go to, and the implementation in memory that tests and tools use.
 
+use super::deferred::KeyCheck;
 use super::pass::Pass;
 use crate::ir::{Claim, ObjectId, Space};
 use std::collections::BTreeMap;
@@ -72,6 +73,12 @@ pub trait Rows {
     /// whether it was so far. All others always see what they wrote.
     fn see_writes(&mut self, _are_seen: bool) -> bool {
         true
+    }
+
+    /// Keeps a check of a foreign key for later, if its constraint is deferred here. Returns
+    /// whether it is; if not, the statement makes the check.
+    fn defer(&mut self, _check: &KeyCheck<'_>) -> Result<bool> {
+        Ok(false)
     }
 
     /// Whether a query passes by the row with this key, as another transaction has claimed it. A

@@ -16,6 +16,7 @@ fn malformed() -> Error {
 /// Adds a row to the sums.
 pub(super) fn take(statistic: Statistic, sums: &mut Vec<Datum>, row: &[Datum]) -> Result<()> {
     match row {
+        _ if statistic == Statistic::RegressionCount => {}
         [Datum::Float8(y), Datum::Float8(x)] => {
             *sums = Floats::read(sums)?.with(*x, *y, statistic.is_of_pairs())?.to_datums();
         }
@@ -38,16 +39,12 @@ pub(super) fn take(statistic: Statistic, sums: &mut Vec<Datum>, row: &[Datum]) -
 /// What a statistic of so many rows comes to.
 pub(super) fn result(statistic: Statistic, sums: &[Datum], count: i64) -> Result<Datum> {
     match sums {
-        [] if statistic == Statistic::RegressionCount => Ok(Datum::Int8(0)),
+        _ if statistic == Statistic::RegressionCount => Ok(Datum::Int8(count)),
         [] => Ok(Datum::Null),
         [Datum::Numeric(sum), Datum::Numeric(squares)] => exact(statistic, sum, squares, count),
         _ => {
             let value = Floats::read(sums)?.result(statistic);
-            Ok(match (statistic, value) {
-                (Statistic::RegressionCount, _) => Datum::Int8(count),
-                (_, Some(value)) => Datum::Float8(value),
-                (_, None) => Datum::Null,
-            })
+            Ok(value.map_or(Datum::Null, Datum::Float8))
         }
     }
 }
@@ -197,7 +194,8 @@ pub(super) fn at_fraction(values: &[Datum], fraction: &Datum, continuous: bool) 
         Datum::Array(fractions) => {
             let found = fractions.items().iter().map(one).collect::<Result<Vec<_>>>()?;
             let element = values.first().and_then(Datum::kind).unwrap_or(Type::Text);
-            Ok(Datum::Array(Box::new(Array::new(element, found)?)))
+            let dimensions = fractions.dimensions().to_vec();
+            Ok(Datum::Array(Box::new(Array::with_dimensions(element, dimensions, found)?)))
         }
         fraction => one(fraction),
     }

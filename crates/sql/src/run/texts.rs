@@ -92,7 +92,10 @@ fn with_capitals(text: &str) -> String {
 fn char_of(code: i32) -> Result<Datum> {
     let refused = |message: &str| Err(Error::new(SqlState::LIMIT_EXCEEDED, message.to_owned()));
     match u32::try_from(code).ok().map(char::from_u32) {
-        None => refused("character number must be positive"),
+        None => {
+            let message = "character number must be positive";
+            Err(Error::new(SqlState::INVALID_PARAMETER, message))
+        }
         Some(Some('\0')) => refused("null character not permitted"),
         Some(Some(c)) => Ok(Datum::text(c.to_string())),
         Some(None) => refused("requested character not valid for encoding: UTF8"),

@@ -56,6 +56,18 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("hasindexes", indexes(table).next().is_some())
             })
             .collect(),
+        "pg_stat_all_tables"
+        | "pg_stat_user_tables"
+        | "pg_statio_all_tables"
+        | "pg_statio_user_tables" => catalog
+            .tables()
+            .map(|table| {
+                new()
+                    .set("relid", number(table.relation.id))
+                    .set("schemaname", "public")
+                    .set("relname", table.relation.name.as_str())
+            })
+            .collect(),
         "pg_views" => catalog.views().map(|view| view_row(view, new())).collect(),
         "pg_depend" => owned_sequences(catalog)
             .map(|(table, at, sequence, is_identity)| {

@@ -138,9 +138,9 @@ fn of_patterns(function: PatternFunction) -> Option<&'static str> {
         PatternFunction::Split => "regexp_split_to_array",
         PatternFunction::Part => "\"substring\"",
         PatternFunction::OfSimilar => "similar_to_escape",
-        PatternFunction::Matches | PatternFunction::Position | PatternFunction::Substring => {
-            return None;
-        }
+        PatternFunction::Position => "regexp_instr",
+        PatternFunction::Substring => "regexp_substr",
+        PatternFunction::Matches => return None,
     })
 }
 

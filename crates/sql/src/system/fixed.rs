@@ -11,10 +11,31 @@ use super::types::{ENUM_OPERATOR_CLASS, OPERATOR_CLASSES};
 /// PostgreSQL's number of encoding UTF8.
 pub(super) const UTF8: i32 = 6;
 
+/// PostgreSQL's words, each with its category, and whether a column is called so only behind AS.
+const KEYWORDS: &str = include_str!("keywords.txt");
+
+fn keyword(line: &str, row: Row) -> Row {
+    let mut parts = line.split(' ');
+    let (name, category) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let needs_as = parts.next().is_some();
+    let description = match category {
+        "R" => "reserved",
+        "T" => "reserved (can be function or type name)",
+        "C" => "unreserved (cannot be function or type name)",
+        _ => "unreserved",
+    };
+    row.set("word", name)
+        .set("catcode", category)
+        .set("barelabel", !needs_as)
+        .set("catdesc", description)
+        .set("baredesc", if needs_as { "requires AS" } else { "can be bare label" })
+}
+
 /// The rows of one of these relations.
 pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Option<Vec<Row>> {
     let new = || Row::of(relation);
     Some(match own {
+        "pg_get_keywords" => KEYWORDS.lines().map(|line| keyword(line, new())).collect(),
         "pg_namespace" => SCHEMAS
             .iter()
             .map(|(id, name, owner)| {

@@ -118,7 +118,10 @@ impl Writer<'_> {
                     let rest = self.program(code.get(at + 1..end)?)?;
                     let first = stack.pop()?;
                     at = end;
-                    coalesce(&first, &rest)
+                    match (first.ty, rest.is_null) {
+                        (Some(ty), true) => coalesce(&first, &self.constant(&Datum::Null, ty)),
+                        _ => coalesce(&first, &rest),
+                    }
                 }
                 Op::JumpUnless(_) => {
                     let (part, end) = self.case(stack.pop()?, code, at - 1)?;
@@ -189,12 +192,12 @@ impl Writer<'_> {
         }
     }
 
-    fn constant(&self, value: &Datum, ty: Type) -> Part {
+    pub(super) fn constant(&self, value: &Datum, ty: Type) -> Part {
         let plain = |text| Part::new(text, Bond::Whole, Some(ty));
         let is_array_written =
             || self.source.is_some_and(|source| source.to_ascii_uppercase().contains("ARRAY["));
         match value {
-            Datum::Null => plain(format!("NULL::{}", ty.name())),
+            Datum::Null => Part { is_null: true, ..plain(format!("NULL::{}", ty.name())) },
             Datum::Bool(value) => plain(value.to_string()),
             Datum::Array(array) if array.items().is_empty() && is_array_written() => {
                 plain(format!("ARRAY[]::{}", ty.name()))
@@ -337,6 +340,7 @@ pub(super) fn function_name(function: Function) -> Option<&'static str> {
         Function::PadRight => "rpad",
         Function::InitCap => "initcap",
         Function::ConcatSeparated => "concat_ws",
+        Function::EscapedPattern => "like_escape",
         Function::CharOf => "chr",
         Function::CodeOf => "ascii",
         Function::Translate => "translate",

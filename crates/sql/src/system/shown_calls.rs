@@ -2,8 +2,8 @@
 
 use super::families;
 use super::shown::{Writer, function_name, sign};
-use crate::ir::{Function, PatternFunction};
-use values::Type;
+use crate::ir::{ArrayFunction, Function, PatternFunction, TimeFunction};
+use values::{Datum, Type};
 
 /// How tight an expression holds together; more is looser.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -37,12 +37,14 @@ pub(super) struct Part {
     pub(super) sides: Option<(Function, String, String)>,
     /// Whether it is the time of the statement.
     pub(super) is_clock: bool,
+    /// Whether it is NULL.
+    pub(super) is_null: bool,
 }
 
 impl Part {
     pub(super) fn new(text: String, bond: Bond, ty: Option<Type>) -> Part {
-        let (uncast, opposite, sides, is_clock) = (None, None, None, false);
-        Part { text, bond, ty, uncast, opposite, sides, is_clock }
+        let (uncast, opposite, sides) = (None, None, None);
+        Part { text, bond, ty, uncast, opposite, sides, is_clock: false, is_null: false }
     }
 }
 
@@ -166,7 +168,23 @@ impl Writer<'_> {
         (own == same).then_some((text, Bond::Or))
     }
 
+    /// Values of which all have one type: a NULL is shown with that of the others.
+    fn of_one_type(&self, function: Function, arguments: &[Part]) -> Vec<Part> {
+        let is_alike = sign(function).is_some()
+            || matches!(function, Function::Greatest | Function::Least | Function::NullIf)
+            || matches!(function, Function::In | Function::MakeArray);
+        let known = arguments.iter().filter(|part| !part.is_null).find_map(|part| part.ty);
+        let retyped = |part: &Part| match known.filter(|_| part.is_null) {
+            Some(ty) if is_alike => self.constant(&Datum::Null, ty),
+            None if is_alike => part.clone(),
+            _ if part.is_null => Part { text: "NULL".to_owned(), ..part.clone() },
+            _ => part.clone(),
+        };
+        arguments.iter().map(retyped).collect()
+    }
+
     pub(super) fn call(&self, function: Function, arguments: &[Part]) -> Option<Part> {
+        let arguments = &self.of_one_type(function, arguments)[..];
         let own = arguments.first().and_then(|part| part.ty).unwrap_or(Type::Text);
         if let Some((sign, bond)) = sign(function) {
             let is_truth = bond >= Bond::Compare || is_test(function);
@@ -228,8 +246,34 @@ impl Writer<'_> {
                 let sign = if any_case.text == "true" { "~*" } else { "~" };
                 self.infix(function, &Infix { sign, bond: Bond::Other, ty: Type::Bool }, both)?
             }
-            other => self.named_call(other, arguments, own)?,
+            other => self
+                .of_parts(other, arguments, own)
+                .or_else(|| self.named_call(other, arguments, own))?,
         })
+    }
+
+    /// Parts of arrays, comparisons with their items, and regular expressions with groups.
+    fn of_parts(&self, function: Function, arguments: &[Part], own: Type) -> Option<Part> {
+        match function {
+            Function::Array(ArrayFunction::CompareAny) => self.compared_items(arguments, "ANY"),
+            Function::Array(ArrayFunction::CompareAll) => self.compared_items(arguments, "ALL"),
+            Function::Subscript | Function::Array(ArrayFunction::Item) => {
+                let (array, places) = arguments.split_first()?;
+                let places: String = places.iter().map(|one| format!("[{}]", one.text)).collect();
+                let item = array.ty.and_then(Type::element).unwrap_or(own);
+                let text = format!("{}{places}", self.subscripted(array));
+                Some(Part::new(text, Bond::Whole, Some(item)))
+            }
+            Function::Array(ArrayFunction::Slice) => self.slice(arguments),
+            Function::Time(TimeFunction::MakeZoned) => {
+                let rest = arguments.first()?.text.strip_prefix("make_timestamp(")?;
+                Some(function_call(&format!("make_timestamptz({rest}"), Type::Timestamptz))
+            }
+            Function::Pattern(PatternFunction::Position | PatternFunction::Substring) => {
+                self.of_group(function, arguments)
+            }
+            _ => None,
+        }
     }
 
     /// The call of a function by its name.
@@ -272,6 +316,53 @@ impl Writer<'_> {
         let opposite = Some((format!("{value} <> ALL ({array})"), Bond::Listed));
         let part = self.bonded(format!("{value} = ANY ({array})"), Bond::Listed, Type::Bool);
         Some(Part { opposite, ..part })
+    }
+
+    /// A comparison with any item of an array, or with all.
+    fn compared_items(&self, arguments: &[Part], quantifier: &str) -> Option<Part> {
+        const SIGNS: [&str; 10] = ["<", "<=", "=", "<>", ">=", ">", "~~", "~~*", "!~~", "!~~*"];
+        let [value, number, array] = arguments else { return None };
+        let sign = SIGNS.get(number.text.parse::<usize>().ok()?)?;
+        let value = self.operand(&self.as_text(value), Bond::Compare, true);
+        let text = format!("{value} {sign} {quantifier} ({})", array.text);
+        Some(self.bonded(text, Bond::Listed, Type::Bool))
+    }
+
+    /// What a subscript stands behind.
+    fn subscripted(&self, array: &Part) -> String {
+        let is_column = !array.text.contains(['(', ':', '[', ' ']);
+        if is_column { array.text.clone() } else { format!("({})", self.bare(array)) }
+    }
+
+    /// A part of an array. A bound that is left out is false.
+    fn slice(&self, arguments: &[Part]) -> Option<Part> {
+        let (array, bounds) = arguments.split_first()?;
+        let bound = |part: &Part| match part.text.as_str() {
+            "false" => String::new(),
+            text => text.to_owned(),
+        };
+        let places =
+            bounds.chunks_exact(2).map(|both| format!("[{}:{}]", bound(&both[0]), bound(&both[1])));
+        let places: String = places.collect();
+        Some(Part::new(format!("{}{places}", self.subscripted(array)), Bond::Whole, array.ty))
+    }
+
+    /// `regexp_instr` and `regexp_substr`, whose group stands before the flags in programs. What
+    /// is as if it was left out is not shown.
+    fn of_group(&self, function: Function, arguments: &[Part]) -> Option<Part> {
+        let (name, defaults, ty): (_, &[&str], _) = match function {
+            Function::Pattern(PatternFunction::Position) => {
+                ("regexp_instr", &["1", "1", "0", "''::text", "0"], Type::Int4)
+            }
+            _ => ("regexp_substr", &["1", "1", "''::text", "0"], Type::Text),
+        };
+        let mut all: Vec<Part> = arguments.iter().map(|part| self.as_text(part)).collect();
+        let flags = all.len().checked_sub(2)?;
+        all.swap(flags, flags + 1);
+        let mut own = all.get(2..)?.iter().zip(defaults);
+        let kept = own.rposition(|(part, default)| part.text != *default);
+        all.truncate(kept.map_or(2, |last| last + 3));
+        Some(function_call(&format!("{name}({})", list(&all)), ty))
     }
 
     fn equal_any(&self, arguments: &[Part]) -> Option<Part> {

@@ -10,7 +10,8 @@ use super::session::{NAME, System};
 use super::type_names::short_name;
 use crate::bind::writable_columns;
 use crate::catalog::{Catalog, Deferral, Identity, Table, View};
-use crate::ir::{ColumnNumber, Kind, Referential};
+use crate::ir::{ColumnNumber, Expression, Kind, Op, Referential};
+use std::collections::BTreeSet;
 use values::Type;
 
 /// The rows of one of these relations.
@@ -327,7 +328,7 @@ fn used_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             Demand::Foreign(key) => {
                 (catalog.table(&key.parent).map(|table| &**table), key.referred.clone())
             }
-            Demand::Check(_) => continue,
+            Demand::Check(check) => (Some(each.table), columns_of(&check.condition)),
         };
         let Some(table) = table else { continue };
         for column in used {
@@ -337,6 +338,15 @@ fn used_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         }
     }
     all
+}
+
+/// The columns that a condition names, each once.
+fn columns_of(condition: &Expression) -> Vec<ColumnNumber> {
+    let named = condition.code.iter().filter_map(|op| match op {
+        Op::Column(column) => Some(*column),
+        _ => None,
+    });
+    named.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn referential(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {

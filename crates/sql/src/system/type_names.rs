@@ -50,7 +50,7 @@ pub(crate) fn named(name: &str) -> Option<Type> {
 /// The type of PostgreSQL's own that text names: with a schema before it and brackets behind it,
 /// perhaps.
 pub(super) fn parse(text: &str) -> Option<Type> {
-    let text = text.trim().to_ascii_lowercase();
+    let text = text.trim().to_ascii_lowercase().replace('"', "");
     let text = text.strip_prefix("pg_catalog.").unwrap_or(&text);
     let (text, is_array) = match text.strip_suffix("[]") {
         Some(element) => (element, true),

@@ -268,7 +268,7 @@ impl Writer<'_> {
             Element::Digit { .. } => self.digit(),
             Element::Point => {
                 self.sign();
-                if self.form.part > 0 {
+                if self.form.part > 0 || is_too_long {
                     self.text.push('.');
                 }
                 self.end_sign();

@@ -315,15 +315,15 @@ impl Numeric {
                 _ => small,
             }));
         }
+        if self.signum() < 0 && exponent.truncate(0)? != *exponent {
+            let message = "a negative number raised to a non-integer power yields a complex result";
+            return Err(Error::new(SqlState::INVALID_POWER, message));
+        }
         if exponent.signum() < 0 {
             return Ok(Some(small));
         }
         if self.signum() > 0 {
             return Ok(Some(large));
-        }
-        if exponent.truncate(0)? != *exponent {
-            let message = "a negative number raised to a non-integer power yields a complex result";
-            return Err(Error::new(SqlState::INVALID_POWER, message));
         }
         let is_odd = exponent.remainder(&Numeric::from(2))?.signum() != 0;
         Ok(Some(if is_odd { Numeric::NEGATIVE_INFINITY } else { large }))

@@ -358,8 +358,12 @@ impl Fields {
             Some(0) | None => 0,
             Some(year) => year,
         };
-        let of_year = self.day_of_year.or(self.week.map(|week| (week - 1) * 7 + 1));
-        if let (Some(of_year), None) = (of_year, self.day) {
+        // A zero states nothing.
+        let stated = |field: Option<i64>| field.filter(|value| *value != 0);
+        let begin_of = |week: Option<i64>| stated(week).map(|week| (week - 1) * 7 + 1);
+        let of_year = stated(self.day_of_year).or(begin_of(self.week));
+        let day = stated(self.day);
+        if let (Some(of_year), None) = (of_year, day) {
             if self.year.is_none() {
                 let message = "cannot calculate day of year without year information";
                 return Some(Err(invalid(message.to_owned())));
@@ -369,9 +373,9 @@ impl Fields {
             let day = begin + of_year - 1;
             return (begin..end).contains(&day).then_some(Ok(day));
         }
-        let day = self.day.or(self.week_of_month.map(|week| (week - 1) * 7 + 1)).unwrap_or(1);
+        let day = day.or(begin_of(self.week_of_month)).unwrap_or(1);
         let part = |value: i64| u32::try_from(value).ok();
-        Some(Ok(Civil::new(year, part(self.month.unwrap_or(1))?, part(day)?)?.to_days()))
+        Some(Ok(Civil::new(year, part(stated(self.month).unwrap_or(1))?, part(day)?)?.to_days()))
     }
 }
 
@@ -391,6 +395,8 @@ mod tests {
         check("3:04 pm", "HH12:MI AM", "0001-01-01 15:04:00 BC");
         check("99", "YY", "1999-01-01 00:00:00");
         check("2024 060", "YYYY DDD", "2024-02-29 00:00:00");
+        check("2024-02-29", "YYYYMMDD", "2024-01-02 00:00:00");
+        check("2024-00-00", "YYYY-MM-DD", "2024-01-01 00:00:00");
         for (text, form) in [("2024-13-01", "YYYY-MM-DD"), ("x", "YYYY"), ("20-x", "DD-MM")] {
             assert!(read_form(text, form).is_err(), "{text}");
         }

@@ -17,7 +17,7 @@ use super::state::{BlockState, comes_again, conflict, count_given, moved};
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use sql::ir::{ObjectId, Space};
-use sql::run::{Buffer, Context, Notice, Overlay, Rows};
+use sql::run::{Buffer, Context, Notice, Overlay, Rows, check_constraints};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Zone};
@@ -70,6 +70,12 @@ impl Defined {
         let made = delta_of(&self.catalog, statement, context, &mut overlay)
             .and_then(|made| Ok((self.catalog.with(&made.delta)?, made)));
         *buffer = overlay.into_buffer();
+        let made = made.and_then(|(next, made)| {
+            if !made.delta.is_empty() {
+                BlockState::check_waiting(buffer, &next, made.tag)?;
+            }
+            Ok((next, made))
+        });
         let (next, made) = match made {
             Ok(made) => made,
             Err(error) => {
@@ -234,7 +240,7 @@ impl BlockState {
         let read = ReadRows::new(&shared.spaces, Reads::Snapshot(snapshot), steps);
         // That of now has no other objects.
         let base = self.base.as_ref().expect("a definition has run");
-        let (defined, buffer) = (Defined::new(base), Buffer::default());
+        let (defined, buffer) = (Defined::new(base), Buffer::of_block());
         let mut again = Again { shared, read, defined, buffer, savepoints: Vec::new() };
         let mut defines = self.defines.iter().enumerate().peekable();
         for at in 0..=self.steps.len() {
@@ -263,6 +269,12 @@ impl BlockState {
                 return Err(conflict(before + self.runs_before(at) + 1, &self.shown(at)));
             }
         }
+        let context = self.context_of(Vec::new(), &Zone::utc(), &shared.options);
+        let checked = check_constraints(&mut again.buffer, &mut again.read, &context, true);
+        if again.read.steps.is_over() {
+            return Ok(None);
+        }
+        checked?;
         let Again { defined: Defined { catalog: last, cleared }, mut buffer, .. } = again;
         assert!(last.next_id() >= catalog.next_id(), "ids that are kept are never given again");
         let notices = once(buffer.take_notices());
@@ -284,6 +296,11 @@ impl BlockState {
                 again.defined = defined;
             }
             Step::Run(run) => return self.run_again(run, &[], again),
+            Step::Constraints(set) => {
+                let context = self.context_of(Vec::new(), &Zone::utc(), &again.shared.options);
+                let result = set.run(&mut again.buffer, &mut again.read, &context);
+                return Ok(result.is_ok() == set.holds);
+            }
             Step::Passing(run, passed) => return self.run_again(run, passed, again),
         }
         Ok(true)

@@ -53,6 +53,18 @@ pub(in super::super) enum Step {
     RollBack(u32),
     /// A statement that passes by the rows with these keys, in order, as others had claimed them.
     Passing(RunStep, Vec<Vec<u8>>),
+    /// SET CONSTRAINTS
+    Constraints(Constraints),
+}
+
+/// When constraints are checked from here on.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct Constraints {
+    /// Their names; none for all.
+    pub(in super::super) names: Vec<String>,
+    pub(in super::super) is_deferred: bool,
+    /// Whether the client was told that those which waited hold.
+    pub(in super::super) holds: bool,
 }
 
 /// A statement of a block, by the places of its plan and zone.
@@ -76,7 +88,7 @@ impl Step {
         match self {
             Step::Run(run) => Some((run, &[])),
             Step::Passing(run, passed) => Some((run, passed)),
-            Step::Savepoint | Step::RollBack(_) => None,
+            Step::Savepoint | Step::RollBack(_) | Step::Constraints(_) => None,
         }
     }
 }
@@ -130,16 +142,18 @@ impl Block<'_> {
     /// What the statement of a step runs in.
     pub(in super::super) fn context(&self, run: &RunStep) -> Result<sql::run::Context> {
         let zone = self.zones.get(run.zone as usize).ok_or_else(damaged)?;
+        let parameters = run.parameters.iter().map(|value| value.0.clone()).collect();
+        Ok(sql::run::Context { parameters, zone: zone.zone()?, ..self.plain_context()? })
+    }
+
+    /// What checks of constraints run in.
+    pub(in super::super) fn plain_context(&self) -> Result<sql::run::Context> {
         Ok(sql::run::Context {
-            parameters: run.parameters.iter().map(|value| value.0.clone()).collect(),
-            now: Timestamp::from_bits(self.now)?,
-            zone: zone.zone()?,
             limits: sql::run::Limits {
                 memory_bytes_max: usize::try_from(self.memory_bytes_max).unwrap_or(usize::MAX),
                 ..Default::default()
             },
-            system: None,
-            grant: None,
+            ..sql::run::Context::at(Timestamp::from_bits(self.now)?)
         })
     }
 

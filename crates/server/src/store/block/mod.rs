@@ -20,6 +20,7 @@
 
 mod answers;
 mod checks;
+mod constraints;
 mod defined;
 pub(super) mod form;
 mod load;

@@ -62,7 +62,9 @@ impl Pipeline {
                 let promise = self.commit_now(promise, is_alone)?;
                 return Some((Operation::Of(BlockOperation::Commit, now), promise));
             }
-            lock @ Operation::Of(BlockOperation::Lock(..), _) => return Some((lock, promise)),
+            waits @ Operation::Of(BlockOperation::Lock(..) | BlockOperation::Constraints(_), _) => {
+                return Some((waits, promise));
+            }
             Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
             together @ Operation::Together(_) => return Some((together, promise)),
         }
@@ -135,7 +137,10 @@ impl Pipeline {
                 self.end(block);
                 Ok(said("ROLLBACK"))
             }
-            BlockOperation::Begin(_) | BlockOperation::Commit | BlockOperation::Lock(..) => {
+            BlockOperation::Begin(_)
+            | BlockOperation::Commit
+            | BlockOperation::Lock(..)
+            | BlockOperation::Constraints(_) => {
                 unreachable!("they are done elsewhere")
             }
         }
@@ -272,6 +277,17 @@ impl Pipeline {
                 assert!(before.is_none(), "no other block begins while one locks");
                 promise.answer(locked.map(|()| said("LOCK TABLE")));
             }
+            Operation::Of(BlockOperation::Constraints(set), _) => {
+                let watch = promise.watch(false);
+                let own = lock(&self.block).take();
+                let Some(mut block) = own else { return promise.answer(Err(no_block())) };
+                let ran = self.set_constraints(&mut block, set, &watch);
+                let ran = panics::caught_in(ran).await;
+                block.is_broken |= ran.is_err();
+                let before = lock(&self.block).replace(block);
+                assert!(before.is_none(), "no other block begins while constraints are checked");
+                promise.answer(ran.flatten().map(|()| said("SET CONSTRAINTS")));
+            }
             Operation::Of(BlockOperation::Commit, _) => self.commit(promise).await,
             Operation::Together(together) => self.together(together, promise).await,
             Operation::Of(operation, now) => promise.answer(self.change(operation, now)),
@@ -306,7 +322,7 @@ impl Pipeline {
     }
 
     /// The snapshot that a statement of the block reads.
-    async fn snapshot_of(&self, block: &mut BlockState) -> Result<Snapshot> {
+    pub(super) async fn snapshot_of(&self, block: &mut BlockState) -> Result<Snapshot> {
         if let Some(snapshot) = &block.snapshot {
             return Ok(snapshot.clone());
         }

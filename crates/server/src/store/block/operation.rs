@@ -5,7 +5,7 @@ use super::super::pool::lock;
 use super::super::services::QueryServices;
 use super::super::statement::Statement;
 use sql::ir::{ObjectId, Wait};
-use sql::parse::LockMode;
+use sql::parse::{LockMode, SetConstraints};
 use sql::system::Session;
 use std::sync::{Arc, Mutex};
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
@@ -58,6 +58,8 @@ pub enum BlockOperation {
     Release(String),
     /// LOCK TABLE of these tables
     Lock(Vec<ObjectId>, LockMode, Wait),
+    /// SET CONSTRAINTS
+    Constraints(SetConstraints),
     /// COMMIT: afterwards there is no block, whatever the answer is.
     Commit,
     /// ROLLBACK

@@ -10,7 +10,7 @@ use super::form::{
 };
 use nvcaracal::{Abort, Stop, Transaction, WriteSet};
 use sql::ir::{Claim, ObjectId, Space};
-use sql::run::{Buffer, Effect, Entry, Overlay, Rows, Scan};
+use sql::run::{Buffer, Effect, Entry, Overlay, Rows, Scan, check_constraints};
 use std::collections::BTreeMap;
 use values::{Error, Result, SqlState};
 
@@ -74,7 +74,6 @@ impl Rows for BlockRows<'_> {
 }
 
 /// How far a block has come.
-#[derive(Default)]
 struct Progress {
     /// The step that runs.
     at: usize,
@@ -82,6 +81,31 @@ struct Progress {
     savepoints: Vec<usize>,
     answers: Vec<Vec<u8>>,
     answers_bytes: usize,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress {
+            at: 0,
+            buffer: Buffer::of_block(),
+            savepoints: Vec::new(),
+            answers: Vec::new(),
+            answers_bytes: 0,
+        }
+    }
+
+    /// The error of a block of which the client was told nothing, behind its answers.
+    fn refused(&mut self, error: &Error) -> Stop {
+        let message = error.to_string().into();
+        let payload = encode_failed(std::mem::take(&mut self.answers), error);
+        Abort { message, payload, ..Abort::code(ONE_REFUSED) }.into()
+    }
+
+    /// The end of a block in which the step that runs has another result than its client was told.
+    fn differs(&self) -> Stop {
+        let at = u32::try_from(self.at).expect("steps are limited");
+        Abort { payload: at.to_le_bytes().to_vec(), ..Abort::code(DIFFERS) }.into()
+    }
 }
 
 impl Statements {
@@ -130,8 +154,8 @@ impl Statements {
         let (passed, stopped, notices) = (&[][..], None, Default::default());
         let mut rows =
             CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped, notices };
-        let mut progress = Progress::default();
-        let ended = self.run_steps(block, &mut rows, &mut progress);
+        let mut progress = Progress::new();
+        let ended = self.run_all(block, &mut rows, &mut progress);
         if let Some(stop) = rows.stopped {
             return Err(stop);
         }
@@ -165,6 +189,26 @@ impl Statements {
         Ok(false)
     }
 
+    /// Runs all steps, and checks the constraints that were deferred.
+    fn run_all(
+        &self,
+        block: &Block<'_>,
+        rows: &mut CallRows<'_, '_, '_>,
+        progress: &mut Progress,
+    ) -> Result<(), Stop> {
+        self.run_steps(block, rows, progress)?;
+        if rows.stopped.is_some() {
+            return Ok(());
+        }
+        let context = block.plain_context();
+        let checked = context
+            .and_then(|context| check_constraints(&mut progress.buffer, rows, &context, true));
+        checked.map_err(|error| match progress.answers.is_empty() {
+            true => refused(&error),
+            false => progress.refused(&error),
+        })
+    }
+
     fn run_steps(
         &self,
         block: &Block<'_>,
@@ -183,6 +227,13 @@ impl Statements {
                     }
                 }
                 Step::Run(_) | Step::Passing(..) => self.run_step(block, step, rows, progress)?,
+                Step::Constraints(set) => {
+                    let context = block.plain_context().map_err(|error| refused(&error))?;
+                    let result = set.run(&mut progress.buffer, rows, &context);
+                    if rows.stopped.is_none() && result.is_ok() != set.holds {
+                        return Err(progress.differs());
+                    }
+                }
             }
             if rows.stopped.is_some() {
                 return Ok(());
@@ -218,9 +269,7 @@ impl Statements {
         }
         if let Some(told) = told {
             if is_short || digest(result) != told.digest {
-                let payload =
-                    u32::try_from(progress.at).expect("steps are limited").to_le_bytes().to_vec();
-                return Err(Abort { payload, ..Abort::code(DIFFERS) }.into());
+                return Err(progress.differs());
             }
             return Ok(());
         }
@@ -235,11 +284,7 @@ impl Statements {
         });
         match answer {
             Ok(answer) => progress.answers.push(answer),
-            Err(error) => {
-                let message = error.to_string().into();
-                let payload = encode_failed(std::mem::take(&mut progress.answers), &error);
-                return Err(Abort { message, payload, ..Abort::code(ONE_REFUSED) }.into());
-            }
+            Err(error) => return Err(progress.refused(&error)),
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::super::rows::ReadRows;
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
 use super::defined::{DefineStep, Defined};
-use super::form::{Block, RunStep, Step, Told, WriteKeys, differing, digest};
+use super::form::{Block, Constraints, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
@@ -138,7 +138,7 @@ impl BlockState {
             places: HashMap::new(),
             zones: Vec::new(),
             steps: Vec::new(),
-            buffer: Buffer::default(),
+            buffer: Buffer::of_block(),
             memory,
             answer_memory: None,
             savepoints: Vec::new(),
@@ -356,9 +356,8 @@ impl BlockState {
         *counted = counted.saturating_add(work);
         self.has_run = true;
         if statement.needs_system() {
-            // Its answer is of the catalog, on which a block that reads one state commits or not at
-            // all. At READ COMMITTED each query reads the newest catalog, as on PostgreSQL: tools
-            // look around in one session while another one defines.
+            // A snapshot is of one catalog, on which its block commits. At READ COMMITTED each
+            // query reads the newest, as on PostgreSQL.
             if statement.shows_catalog() && self.modes.keeps_snapshot {
                 self.saw_catalog(statement.version);
             }
@@ -402,7 +401,26 @@ impl BlockState {
         } else if planned.plan.is_query() && (self.only_reads() || !self.has_written()) {
             options.steps_max
         } else {
-            options.steps_max.saturating_sub(self.work_done)
+            self.steps_left(options)
+        }
+    }
+
+    /// Returns the steps that the statements of a block that writes have left.
+    pub(super) fn steps_left(&self, options: &StoreOptions) -> u64 {
+        options.steps_max.saturating_sub(self.work_done)
+    }
+
+    /// Counts steps that COMMIT does again.
+    pub(super) fn count_work(&mut self, steps: u64) {
+        self.work_done = self.work_done.saturating_add(steps);
+    }
+
+    /// Records SET CONSTRAINTS.
+    pub(super) fn record_constraints(&mut self, constraints: Constraints) {
+        self.has_run = true;
+        if self.says_something() {
+            self.bytes += STEP_BYTES + constraints.names.iter().map(String::len).sum::<usize>();
+            self.steps.push(Step::Constraints(constraints));
         }
     }
 
@@ -653,6 +671,9 @@ impl BlockState {
 
     /// Returns the text of the statement of a step.
     pub(super) fn shown(&self, at: usize) -> String {
+        if let Some(Step::Constraints(_)) = self.steps.get(at) {
+            return "SET CONSTRAINTS".to_owned();
+        }
         let run = self.steps.get(at).and_then(Step::run);
         let text = run.and_then(|(run, _)| self.plans.get(run.plan as usize));
         let text = text.map(|plan| plan.shown());

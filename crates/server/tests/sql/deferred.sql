@@ -1,0 +1,174 @@
+-- Foreign keys that are checked at COMMIT.
+CREATE TABLE parent (id int PRIMARY KEY, code text UNIQUE);
+CREATE TABLE child (
+    id int PRIMARY KEY,
+    parent int CONSTRAINT to_parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED,
+    code text CONSTRAINT to_code REFERENCES parent (code) DEFERRABLE,
+    other int CONSTRAINT to_other REFERENCES parent
+);
+CREATE TABLE node (
+    id int PRIMARY KEY,
+    up int REFERENCES node ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED
+);
+
+-- The child before its parent.
+BEGIN;
+INSERT INTO child VALUES (1, 1);
+INSERT INTO parent VALUES (1, 'one');
+COMMIT;
+-- No parent by then: the block is rolled back.
+BEGIN;
+INSERT INTO parent VALUES (2, 'two');
+INSERT INTO child VALUES (2, 9);
+COMMIT;
+SELECT * FROM parent;
+SELECT * FROM child;
+-- A statement of its own is a transaction.
+INSERT INTO child VALUES (3, 9);
+DELETE FROM parent WHERE id = 1;
+-- A parent that goes and comes again.
+BEGIN;
+DELETE FROM parent WHERE id = 1;
+INSERT INTO parent VALUES (1, 'again');
+COMMIT;
+BEGIN;
+DELETE FROM parent WHERE id = 1;
+COMMIT;
+BEGIN;
+UPDATE parent SET id = 5 WHERE id = 1;
+UPDATE child SET parent = 5 WHERE id = 1;
+COMMIT;
+BEGIN;
+UPDATE parent SET id = 6 WHERE id = 5;
+COMMIT;
+-- What the block makes of the child.
+BEGIN;
+INSERT INTO child VALUES (4, 9);
+UPDATE child SET id = 40 WHERE id = 4;
+COMMIT;
+BEGIN;
+INSERT INTO child VALUES (4, 9);
+UPDATE child SET id = 40 WHERE id = 4;
+UPDATE child SET parent = 5 WHERE id = 40;
+COMMIT;
+BEGIN;
+INSERT INTO child VALUES (5, 9);
+DELETE FROM child WHERE id = 5;
+COMMIT;
+BEGIN;
+INSERT INTO child VALUES (6, NULL);
+UPDATE child SET parent = 9 WHERE id = 6;
+UPDATE child SET parent = NULL WHERE id = 6;
+COMMIT;
+SELECT * FROM child ORDER BY id;
+-- Others are checked at once.
+BEGIN;
+INSERT INTO child VALUES (7, 9, NULL, 9);
+ROLLBACK;
+BEGIN;
+INSERT INTO child VALUES (7, NULL, 'nine');
+ROLLBACK;
+-- SET CONSTRAINTS.
+BEGIN;
+SET CONSTRAINTS to_code DEFERRED;
+INSERT INTO child VALUES (7, NULL, 'nine');
+INSERT INTO parent VALUES (9, 'nine');
+COMMIT;
+BEGIN;
+SET CONSTRAINTS ALL DEFERRED;
+INSERT INTO child VALUES (8, 8, 'eight');
+SET CONSTRAINTS to_code IMMEDIATE;
+ROLLBACK;
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+INSERT INTO child VALUES (8, 8);
+ROLLBACK;
+BEGIN;
+INSERT INTO child VALUES (8, 8);
+INSERT INTO parent VALUES (8, 'eight');
+SET CONSTRAINTS ALL IMMEDIATE;
+INSERT INTO child VALUES (10, 10);
+ROLLBACK;
+BEGIN;
+INSERT INTO child VALUES (8, 8);
+SAVEPOINT s;
+SET CONSTRAINTS to_parent IMMEDIATE;
+ROLLBACK TO s;
+INSERT INTO parent VALUES (8, 'eight');
+SET CONSTRAINTS to_parent IMMEDIATE;
+COMMIT;
+BEGIN;
+SAVEPOINT s;
+INSERT INTO child VALUES (11, 11);
+ROLLBACK TO s;
+COMMIT;
+BEGIN;
+SAVEPOINT s;
+SET CONSTRAINTS to_parent IMMEDIATE;
+ROLLBACK TO s;
+INSERT INTO child VALUES (12, 12);
+INSERT INTO parent VALUES (12, 'twelve');
+COMMIT;
+BEGIN;
+SET CONSTRAINTS to_other DEFERRED;
+ROLLBACK;
+BEGIN;
+SET CONSTRAINTS no_such IMMEDIATE;
+ROLLBACK;
+BEGIN;
+SET CONSTRAINTS to_other IMMEDIATE;
+COMMIT;
+SET CONSTRAINTS ALL DEFERRED;
+SELECT * FROM child ORDER BY id;
+-- Rows of one table, and of a cascade.
+BEGIN;
+INSERT INTO node VALUES (3, 2), (2, 1);
+INSERT INTO node VALUES (1, NULL);
+COMMIT;
+BEGIN;
+DELETE FROM node WHERE id = 1;
+SELECT count(*) FROM node;
+INSERT INTO node VALUES (7, 2);
+COMMIT;
+SELECT * FROM node ORDER BY id;
+BEGIN;
+INSERT INTO node VALUES (5, 4);
+DELETE FROM node WHERE id = 2;
+COMMIT;
+-- Tables of checks that wait do not change.
+BEGIN;
+INSERT INTO child VALUES (20, 20);
+ALTER TABLE child ADD COLUMN more int;
+ROLLBACK;
+BEGIN;
+INSERT INTO child VALUES (20, 20);
+DROP TABLE child;
+ROLLBACK;
+BEGIN;
+INSERT INTO child VALUES (20, 20);
+INSERT INTO parent VALUES (20, 'twenty');
+SET CONSTRAINTS ALL IMMEDIATE;
+ALTER TABLE child ADD COLUMN more int DEFAULT 7;
+SET CONSTRAINTS ALL DEFERRED;
+INSERT INTO child VALUES (21, 21);
+INSERT INTO parent VALUES (21, 'twenty-one');
+COMMIT;
+SELECT id, parent, more FROM child WHERE id >= 20 ORDER BY id;
+BEGIN;
+CREATE TABLE later (id int PRIMARY KEY, a int REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO later VALUES (1, 99);
+COMMIT;
+BEGIN;
+CREATE TABLE later (id int PRIMARY KEY, a int REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO later VALUES (1, 99);
+INSERT INTO parent VALUES (99, 'last');
+COMMIT;
+SELECT * FROM later;
+-- Several statements in one text.
+INSERT INTO child VALUES (30, 30)\; INSERT INTO parent VALUES (30, 'thirty');
+BEGIN\; INSERT INTO child VALUES (31, 31)\; COMMIT;
+SELECT 1 AS outside;
+INSERT INTO parent VALUES (32, 'x')\; INSERT INTO child VALUES (33, 33)\; SELECT 2 AS two;
+SET CONSTRAINTS ALL IMMEDIATE\; INSERT INTO child VALUES (34, 34)\; INSERT INTO parent VALUES (34);
+SELECT id FROM child WHERE id >= 30 ORDER BY id;
+SELECT id FROM parent WHERE id >= 30 ORDER BY id;
