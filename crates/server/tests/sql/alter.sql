@@ -131,3 +131,16 @@ ALTER TABLE leaf ALTER COLUMN c SET DEFAULT nextval('numbers');
 INSERT INTO leaf (id) VALUES (5) RETURNING c;
 DROP TABLE things, part, leaf;
 DROP SEQUENCE numbers;
+-- Another type of a column with checks, which hold of the new values.
+CREATE TABLE checked (id int PRIMARY KEY, score numeric CHECK (score >= 0), kind varchar(10), CONSTRAINT known CHECK (kind IN ('a', 'b') AND score < 100));
+INSERT INTO checked VALUES (1, 2.5, 'a'), (2, 99.6, 'b');
+ALTER TABLE checked ALTER COLUMN score TYPE integer USING (score::integer);
+SELECT id, score FROM checked ORDER BY id;
+DELETE FROM checked WHERE id = 2;
+ALTER TABLE checked ALTER COLUMN score TYPE integer USING (score::integer);
+ALTER TABLE checked ALTER COLUMN kind TYPE text;
+INSERT INTO checked VALUES (3, -1, 'a');
+INSERT INTO checked VALUES (3, 1, 'c');
+ALTER TABLE checked ALTER COLUMN kind TYPE integer USING (id);
+SELECT * FROM checked;
+DROP TABLE checked;

@@ -30,3 +30,13 @@ SELECT 'cheap'::regclass, 'names'::regclass::text, pg_get_viewdef('cheap'::regcl
 SELECT relname, relkind, relnatts FROM pg_class WHERE relname IN ('cheap', 'names', 'item') ORDER BY 1;
 DROP VIEW names;
 \dv
+-- JDBC's query of indexes has the function in FROM.
+CREATE TABLE expanded (a int, b int, c int, PRIMARY KEY (c, a));
+SELECT a.attname, ic.x, ic.n FROM pg_index i JOIN information_schema._pg_expandarray(i.indkey) ic ON 1 = 1 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ic.x WHERE i.indrelid = 'expanded'::regclass ORDER BY ic.n;
+SELECT * FROM information_schema._pg_expandarray(NULL::int[]);
+SELECT e.x, n FROM information_schema._pg_expandarray(ARRAY[7, NULL]) AS e(x, n);
+DROP TABLE expanded;
+-- Arrays of names of types.
+SELECT typname FROM pg_type WHERE oid = ANY ('{int,text,"double precision",int8}'::regtype[]) ORDER BY 1;
+SELECT 'int4'::regtype = ANY ('{bigint,NULL}'::regtype[]), '{}'::regtype[] = '{}';
+SELECT 23 = ANY ('{int,nothing}'::regtype[]);

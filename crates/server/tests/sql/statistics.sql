@@ -35,3 +35,6 @@ SELECT avg(v) FROM (VALUES (interval '1 month'), (interval '2 days 03:00:01')) t
 SELECT g, stddev(i) FROM measured GROUP BY g HAVING stddev(i) > 1 ORDER BY stddev(i);
 UPDATE measured SET n = (SELECT stddev_pop(m.x)::numeric(12, 4) FROM measured m) WHERE id = 1 RETURNING n;
 SELECT var_samp(1.1 * v), stddev_samp(1e-10 * v) FROM generate_series(1, 10) v;
+-- A direct argument is of what rows are grouped by.
+SELECT percentile_cont(x / 8.0) WITHIN GROUP (ORDER BY x) FROM (VALUES (1), (2)) v(x);
+SELECT k, percentile_cont(k / 8.0) WITHIN GROUP (ORDER BY x) FROM (VALUES (1, 2), (1, 3), (2, 5), (2, 9)) v(k, x) GROUP BY k ORDER BY k;

@@ -87,3 +87,20 @@ CREATE VIEW "odd view" AS SELECT o.*, 'a * b' AS star, * FROM (SELECT a AS only 
 CREATE VIEW "odd view" AS SELECT t.*, 'a * b' AS star /* not * this */ FROM "odd ""name" t;
 SELECT * FROM "odd view";
 SELECT "select", "B c" FROM "odd view" WHERE a = 1;
+-- Views follow what they select from to its new name.
+CREATE TABLE people (id int PRIMARY KEY, name text, age int);
+INSERT INTO people VALUES (1, 'ann', 17), (2, 'bob', 34), (3, 'cé', 50);
+CREATE VIEW adults AS SELECT people.id, p.name, 'people' AS "people" FROM public.people JOIN people p USING (id) WHERE people.age > 18 AND EXISTS (SELECT FROM people WHERE people.name = 'bob');
+CREATE VIEW few AS WITH people AS (SELECT 1 AS id) SELECT adults.* FROM adults, people WHERE people.id < adults.id ORDER BY 1;
+ALTER TABLE people RENAME TO "old People";
+ALTER VIEW adults RENAME TO grown;
+SELECT * FROM few;
+CREATE TABLE people (id int PRIMARY KEY);
+SELECT * FROM grown ORDER BY id;
+ALTER TABLE "old People" RENAME TO persons;
+ALTER TABLE grown RENAME TO adults;
+SELECT * FROM few;
+DROP TABLE persons;
+DROP TABLE persons CASCADE;
+SELECT * FROM adults;
+DROP TABLE people;

@@ -117,6 +117,11 @@ impl Coercer<'_> {
                 let text = self.coerce(bound, Type::Text, willing)?;
                 coerce_typed(text, ty, Willing::Explicit)
             }
+            Form::Literal(literal) if ty.element().is_some_and(Type::is_named_object) => {
+                let texts = Type::Text.array().unwrap_or(Type::Text);
+                let texts = self.literal(&literal, Kind::plain(texts), position)?;
+                Ok(object_of_text(texts, ty))
+            }
             Form::Literal(literal) => self.literal(&literal, Kind::plain(ty), position),
             Form::Parameter(at) => {
                 let own = *self.parameters[usize::from(at)].get_or_insert(ty);
@@ -200,7 +205,7 @@ fn type_argument(ty: Type) -> Op {
     Op::Constant(Value(Datum::Int2(i16::from(ty.code()))))
 }
 
-/// Text as the object that it names.
+/// Text as the object that it names, or an array of texts as those.
 fn object_of_text(text: Bound, ty: Type) -> Bound {
     of_type(SystemFunction::ToObject, text, ty, ty)
 }

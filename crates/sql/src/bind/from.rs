@@ -214,12 +214,14 @@ impl Binder<'_> {
             let derived = Derived { bound, kind, is_lateral: false, may_lack };
             self.derived_item(derived, &own, alias, items)?;
             self.note_relation(view.id);
+            self.note_place(name, view.id, alias.is_some());
             let columns: Vec<usize> = (0..view.columns.len()).collect();
             self.scope.set_origin(view.id, &columns);
             return Ok(());
         }
         let table = self.table(name)?;
         self.add_scanned(&table, &own, alias)?;
+        self.note_place(name, table.relation.id, alias.is_some());
         let width = table.relation.columns.len();
         let rows = FromRows::Table(Box::new(table.relation.clone()));
         self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items)

@@ -75,6 +75,6 @@ pub(crate) use {
     index::{KeyPart, index_column_name, is_index_element},
     kinds::{interval_of, kind_of, kind_of_interval},
     parts::has_parts,
-    views::NewView,
+    views::{NewView, zone_of},
     written::writable_columns,
 };

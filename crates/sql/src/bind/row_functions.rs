@@ -12,7 +12,7 @@ use crate::ir::{Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select};
 use crate::system::{Known, TABLE_ID};
 use sqlparser::ast::{
     AccessExpr, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, SelectItem, TableAlias, TableFactor,
+    FunctionArguments, Ident, ObjectName, SelectItem, TableAlias, TableFactor, Value as SqlValue,
 };
 use std::borrow::Cow;
 use values::{Error, Modifier, Result, SqlState, Type};
@@ -70,6 +70,9 @@ fn calls_in_from<'e>(
         "jsonb_array_elements" | "jsonb_array_elements_text" => {
             return Ok((vec![called(name, arguments)?], &["value"]));
         }
+        "information_schema._pg_expandarray" => {
+            return Ok((expanded_array(arguments)?, &["x", "n"]));
+        }
         _ => return Ok((vec![called(name, arguments)?], &[])),
     };
     let call = |function| {
@@ -78,6 +81,23 @@ fn calls_in_from<'e>(
     };
     let both = [RowsFunction::JsonKeys, values].map(call);
     Ok((both.into_iter().collect::<Result<_>>()?, &["key", "value"]))
+}
+
+/// The items of an array, and their places from 1 on.
+fn expanded_array(arguments: &[FunctionArg]) -> Result<Vec<Called<'_>>> {
+    const NAME: &str = "_pg_expandarray";
+    arguments.iter().try_for_each(|argument| check_copies(argument, 1))?;
+    let cardinality = ObjectName::from(vec![Ident::new("cardinality")]);
+    let one = Expr::value(SqlValue::Number("1".to_owned(), false));
+    let places = vec![Cow::Owned(one), Cow::Owned(call_of(cardinality, arguments))];
+    Ok(vec![
+        Called {
+            name: NAME.to_owned(),
+            function: RowsFunction::Unnest,
+            arguments: arguments_of(arguments)?,
+        },
+        Called { name: NAME.to_owned(), function: RowsFunction::Series, arguments: places },
+    ])
 }
 
 fn called<'e>(name: &ObjectName, arguments: &'e [FunctionArg]) -> Result<Called<'e>> {
@@ -90,13 +110,20 @@ fn called<'e>(name: &ObjectName, arguments: &'e [FunctionArg]) -> Result<Called<
 /// A function that has a value: one row of one column.
 fn of_value<'e>(name: &ObjectName, arguments: &[FunctionArg]) -> Result<Called<'e>> {
     arguments.iter().try_for_each(|argument| check_copies(argument, 1))?;
+    let own = name.0.last().and_then(|part| part.as_ident()).map(name_of).unwrap_or_default();
+    let arguments = vec![Cow::Owned(call_of(name.clone(), arguments))];
+    Ok(Called { name: own, function: RowsFunction::Value, arguments })
+}
+
+/// A call of a function.
+fn call_of(name: ObjectName, arguments: &[FunctionArg]) -> Expr {
     let list = FunctionArgumentList {
         duplicate_treatment: None,
         args: arguments.to_vec(),
         clauses: Vec::new(),
     };
-    let call = Call {
-        name: name.clone(),
+    Expr::Function(Call {
+        name,
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(list),
@@ -104,10 +131,7 @@ fn of_value<'e>(name: &ObjectName, arguments: &[FunctionArg]) -> Result<Called<'
         filter: None,
         null_treatment: None,
         over: None,
-    };
-    let own = name.0.last().and_then(|part| part.as_ident()).map(name_of).unwrap_or_default();
-    let arguments = vec![Cow::Owned(Expr::Function(call))];
-    Ok(Called { name: own, function: RowsFunction::Value, arguments })
+    })
 }
 
 fn arguments_of(arguments: &[FunctionArg]) -> Result<Vec<Cow<'_, Expr>>> {

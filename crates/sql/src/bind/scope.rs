@@ -4,7 +4,8 @@ use super::coerce::Bound;
 use crate::ir::{ColumnNumber, Kind, ObjectId, Op, Relation};
 use crate::parse::Stars;
 use crate::system::TABLE_ID;
-use std::collections::BTreeSet;
+use sqlparser::tokenizer::Location;
+use std::collections::{BTreeMap, BTreeSet};
 use values::{Error, Result, SqlState};
 
 /// The table of functions among the columns of a query. No name of a statement has its first
@@ -58,6 +59,16 @@ pub(crate) struct Noted {
     pub(super) stars: Stars,
     pub(super) relations: BTreeSet<ObjectId>,
     pub(super) columns: BTreeSet<Origin>,
+    pub(super) places: BTreeMap<Location, NamedPlace>,
+}
+
+/// Where a view's text names a relation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedPlace {
+    /// The relation.
+    pub(crate) relation: ObjectId,
+    /// Whether it has an alias there.
+    pub(crate) has_alias: bool,
 }
 
 impl Resolved {

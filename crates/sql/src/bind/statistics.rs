@@ -5,7 +5,8 @@ use super::binder::Binder;
 use super::coerce::Bound;
 use super::kinds::Willing;
 use super::order::direction;
-use crate::ir::{AggregateKind, Direction, Statistic};
+use crate::ir::{AggregateKind, Direction, Op, Statistic};
+use sqlparser::ast::Expr;
 use values::{Error, Result, SqlState, Type};
 
 /// What rows are ordered by.
@@ -147,6 +148,9 @@ impl Binder<'_> {
         let mut own = vec![value];
         if let Some(fraction) = written.arguments.first() {
             let bound = self.expression(fraction)?;
+            if bound.code.iter().any(|op| matches!(op, Op::Column(_))) {
+                self.check_direct(fraction)?;
+            }
             let is_array = bound.ty().is_some_and(|ty| ty.element().is_some());
             let ty = match is_array {
                 true => Type::Float8.array().unwrap_or(Type::Float8),
@@ -156,5 +160,18 @@ impl Binder<'_> {
             own.push(self.coerce(bound, ty, willing)?);
         }
         Ok((own, order))
+    }
+
+    /// Refuses a direct argument of columns that rows are not grouped by. It is computed for each
+    /// row of its group, and has one value for all of them.
+    fn check_direct(&mut self, argument: &Expr) -> Result<()> {
+        let Some(grouping) = &mut self.grouping else { return Ok(()) };
+        grouping.inside = false;
+        let bound = self.expression(argument);
+        let Some(grouping) = &mut self.grouping else { return Ok(()) };
+        grouping.inside = true;
+        bound?;
+        let detail = "Direct arguments of an ordered-set aggregate must use only grouped columns.";
+        grouping.ungrouped.take().map_or(Ok(()), |error| Err(error.with_detail(detail)))
     }
 }

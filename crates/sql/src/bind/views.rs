@@ -2,12 +2,13 @@
 
 use super::binder::{Binder, unsupported};
 use super::items::{Bounded, Item, Untyped};
-use super::scope::{Noted, Origin, Resolved};
+use super::scope::{NamedPlace, Noted, Origin, Resolved};
 use crate::catalog::{Used, View, ViewColumn};
 use crate::ir::{Kind, ObjectId};
 use crate::parse::{Stars, parse};
-use sqlparser::ast::{Query, Statement as Tree, WildcardAdditionalOptions};
-use std::collections::BTreeSet;
+use sqlparser::ast::{ObjectName, Query, Statement as Tree, WildcardAdditionalOptions};
+use sqlparser::tokenizer::Location;
+use std::collections::{BTreeMap, BTreeSet};
 use values::{Error, Result, SqlState, Type, Zone};
 
 /// The query of a view that is made.
@@ -15,6 +16,8 @@ pub(crate) struct NewView {
     pub(crate) columns: Vec<ViewColumn>,
     pub(crate) stars: Stars,
     pub(crate) uses: Vec<Used>,
+    /// Where its text names relations, by the last part of a name.
+    pub(crate) places: BTreeMap<Location, NamedPlace>,
 }
 
 /// How deep views may be in views.
@@ -33,7 +36,7 @@ impl Binder<'_> {
         let uses = noted.relations.iter().filter_map(|id| self.used(*id, &noted.columns));
         let uses = uses.collect();
         let columns = bound.items.iter().map(column_of).collect();
-        Ok(NewView { columns, stars: noted.stars, uses })
+        Ok(NewView { columns, stars: noted.stars, uses, places: noted.places })
     }
 
     /// The names of a relation and its columns among these.
@@ -65,11 +68,7 @@ impl Binder<'_> {
         let damaged = || Error::corrupted(format!("view \"{}\" is damaged", view.name));
         let statement = parse(&view.text)?.pop().ok_or_else(damaged)?;
         let Tree::Query(query) = &statement.tree else { return Err(damaged()) };
-        let zone = match view.zone_seconds {
-            Some(0) => Zone::utc(),
-            Some(seconds) => Zone::fixed(seconds).ok_or_else(damaged)?,
-            None => Zone::named(&view.zone)?,
-        };
+        let zone = zone_of(view)?;
         let levels = std::mem::take(&mut self.levels);
         let named = std::mem::take(&mut self.named);
         let beside = std::mem::take(&mut self.beside);
@@ -100,6 +99,14 @@ impl Binder<'_> {
     pub(super) fn note_relation(&mut self, id: ObjectId) {
         if let Some(noted) = &mut self.noted {
             noted.relations.insert(id);
+        }
+    }
+
+    /// Notes where a relation is named.
+    pub(super) fn note_place(&mut self, name: &ObjectName, relation: ObjectId, has_alias: bool) {
+        let own = name.0.last().and_then(|part| part.as_ident());
+        if let (Some(noted), Some(own)) = (&mut self.noted, own) {
+            noted.places.insert(own.span.start, NamedPlace { relation, has_alias });
         }
     }
 
@@ -149,6 +156,16 @@ impl Binder<'_> {
             noted.stars.insert(location, shown);
         }
         Ok(())
+    }
+}
+
+/// The time zone of the literals in a view's text.
+pub(crate) fn zone_of(view: &View) -> Result<Zone> {
+    match view.zone_seconds {
+        Some(0) => Ok(Zone::utc()),
+        Some(seconds) => Zone::fixed(seconds)
+            .ok_or_else(|| Error::corrupted(format!("view \"{}\" is damaged", view.name))),
+        None => Zone::named(&view.zone),
     }
 }
 

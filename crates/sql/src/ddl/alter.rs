@@ -215,7 +215,7 @@ impl Altering<'_> {
         self.free(&new)?;
         let old = std::mem::replace(&mut self.draft.table.relation.name, new.clone());
         rename_in_keys(self.draft.catalog, &old, &new, &mut self.draft.delta);
-        Ok(())
+        views::rename_in_users(self.draft.catalog, &old, &new, &mut self.draft.delta)
     }
 
     /// Refuses a name that another relation has.

@@ -2,7 +2,7 @@
 
 use super::alter::{Altering, check_columns, exists};
 use super::columns::refuse_no_integer;
-use super::draft::{kept, refuse_key_kind};
+use super::draft::{LaterCheck, kept, refuse_key_kind};
 use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
 use super::sequences::NUMBER_CODE;
@@ -10,7 +10,9 @@ use super::views::dependent;
 use crate::bind::{kind_of, name_of, unsupported};
 use crate::catalog::ForeignKey;
 use crate::ir::{Check, ColumnForm, ColumnNumber, Expression, Index, Kind, Op, Value};
+use crate::parse::parsed_expression;
 use crate::run::{Rows, value_over};
+use crate::system::expression_text;
 use sqlparser::ast::{AlterColumnOperation, ColumnDef, ColumnOption, DataType, Expr, Ident};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -241,11 +243,6 @@ impl Altering<'_> {
             let message = "the type of a column of a foreign key cannot be changed";
             return Err(Error::unsupported(message, "Drop the foreign key first."));
         }
-        let is_checked = |check: &Check| check.condition.code.contains(&Op::Column(column));
-        if self.draft.table.relation.checks.iter().any(is_checked) {
-            let message = "the type of a column of a CHECK cannot be changed";
-            return Err(Error::unsupported(message, "Drop the constraint first."));
-        }
         let relation = &self.draft.table.relation;
         let mut keys = relation.indexes.iter().flat_map(|index| &index.columns);
         let is_key = keys.any(|key| key.column == column)
@@ -253,6 +250,25 @@ impl Altering<'_> {
         if is_key {
             let name = &relation.columns[usize::from(column)].name;
             refuse_key_kind(&format!("column \"{name}\""), kind)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the checks of a column out, to be bound to its new type and checked for all rows.
+    fn check_again(&mut self, column: ColumnNumber) -> Result<()> {
+        let checks = &mut self.draft.table.relation.checks;
+        let is_of_column = |check: &mut Check| check.condition.code.contains(&Op::Column(column));
+        for check in checks.extract_if(.., is_of_column) {
+            let text = expression_text(self.draft.catalog, &self.old.relation, &check.condition);
+            let condition = text.and_then(|text| parsed_expression(&text)).ok_or_else(|| {
+                let message = format!(
+                    "another type of a column of CHECK \"{}\" is not supported",
+                    check.name
+                );
+                Error::unsupported(message, "Drop the constraint first.")
+            })?;
+            let (name, condition) = (Some(check.name), Box::new(condition));
+            self.draft.later_checks.push(LaterCheck { name, column: None, condition });
         }
         Ok(())
     }
@@ -291,6 +307,7 @@ impl Altering<'_> {
             return Err(unsupported("another type of a column that the same statement adds"));
         }
         self.refuse_type(column, kind)?;
+        self.check_again(column)?;
         let old = self.draft.table.relation.columns[at].kind;
         let is_same = using.is_none() && is_wider(old, kind);
         if !is_same {

@@ -2,15 +2,16 @@
 
 use super::definition::{Definition, refuse_name_of_type, refuse_owner};
 use super::door::check_view;
-use crate::bind::{Binder, NewView, name_of, table_name};
+use crate::bind::{Binder, NewView, name_of, table_name, zone_of};
 use crate::catalog::{Catalog, Delta, Table, Used, View, ViewColumn};
 use crate::ir::Kind;
-use crate::parse::{Statement, ViewChange, ViewPlace, query_text};
+use crate::parse::{Lines, Statement, ViewChange, ViewPlace, parse, query_text, with_words};
 use crate::run::Context;
-use sqlparser::ast::{CreateView, ObjectName, Spanned};
+use crate::system::quoted;
+use sqlparser::ast::{CreateView, ObjectName, Spanned, Statement as Tree};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use values::{Error, Result, SqlState};
+use values::{Error, Result, SqlState, Zone};
 
 pub(super) fn create(
     catalog: &Catalog,
@@ -24,7 +25,7 @@ pub(super) fn create(
     let zone = &context.zone;
     let bound =
         Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
-    let NewView { mut columns, stars, uses } = bound;
+    let NewView { mut columns, stars, uses, .. } = bound;
     name_columns(&mut columns, tree)?;
     refuse_name_of_type(catalog, &name)?;
     let old = catalog.view(&name);
@@ -182,7 +183,7 @@ pub(super) fn change(catalog: &Catalog, tree: &ViewChange) -> Result<Definition>
     }
 }
 
-/// Gives a view another name, if no other one names it in its text.
+/// Gives a view another name.
 pub(super) fn rename(
     catalog: &Catalog,
     view: &View,
@@ -193,17 +194,8 @@ pub(super) fn rename(
         return Definition::existing(tag, new, false);
     }
     refuse_name_of_type(catalog, new)?;
-    if let Some((_, user)) = users(catalog, &view.name).first() {
-        let (own, user) = (&view.name, &user.name);
-        let message = format!(
-            "another name for view \"{own}\" is not supported, as view \"{user}\" names it"
-        );
-        return Err(Error::unsupported(
-            message,
-            "Drop the other view, and create it again after that.",
-        ));
-    }
     let mut delta = Delta::default();
+    rename_in_users(catalog, &view.name, new, &mut delta)?;
     delta.put_view(&View { name: new.to_owned(), ..view.clone() });
     Ok(Definition::new(tag, delta))
 }
@@ -269,6 +261,39 @@ fn users<'c>(catalog: &'c Catalog, name: &'c str) -> Vec<(&'c str, &'c Arc<View>
     all
 }
 
+/// Gives a table or view another name in the texts of views, where its old one is the alias.
+pub(super) fn rename_in_users(
+    catalog: &Catalog,
+    old: &str,
+    new: &str,
+    delta: &mut Delta,
+) -> Result<()> {
+    for (_, view) in users(catalog, old) {
+        delta.put_view(&with_new_name(catalog, view, old, new)?);
+    }
+    Ok(())
+}
+
+fn with_new_name(catalog: &Catalog, view: &View, old: &str, new: &str) -> Result<View> {
+    let damaged = || Error::corrupted(format!("view \"{}\" is damaged", view.name));
+    let id = catalog.table(old).map(|table| table.relation.id);
+    let id = id.or_else(|| catalog.view(old).map(|view| view.id)).ok_or_else(damaged)?;
+    let statement = parse(&view.text)?.pop().ok_or_else(damaged)?;
+    let Tree::Query(query) = &statement.tree else { return Err(damaged()) };
+    let zone = zone_of(view)?;
+    let bound = Binder::without_parameters(catalog, &statement.lines, &zone).new_view(query)?;
+    let places = bound.places.into_iter().filter(|(_, place)| place.relation == id);
+    let words = places.map(|(location, place)| match place.has_alias {
+        true => (location, quoted(new)),
+        false => (location, format!("{} AS {}", quoted(new), quoted(old))),
+    });
+    let text = with_words(&view.text, &words.collect()).ok_or_else(damaged)?;
+    let mut renamed = View { text, ..view.clone() };
+    let uses = renamed.uses.iter_mut().filter(|used| used.relation == old);
+    uses.for_each(|used| used.relation = new.to_owned());
+    Ok(renamed)
+}
+
 pub(super) fn dependent(message: String, detail: String) -> Error {
     Error::new(SqlState::DEPENDENT_OBJECTS, message)
         .with_detail(detail)
@@ -282,6 +307,7 @@ pub(super) fn refuse_broken(catalog: &Catalog, definition: &Definition) -> Resul
     }
     let next = catalog.with(&definition.delta)?;
     for view in next.views() {
+        check_text(catalog, &next, view)?;
         for used in &view.uses {
             if let Some(table) = catalog.table(&used.relation) {
                 check_used(&next, view, used, table)?;
@@ -289,6 +315,21 @@ pub(super) fn refuse_broken(catalog: &Catalog, definition: &Definition) -> Resul
         }
     }
     Ok(())
+}
+
+/// Refuses another text of a view that does not come to the same.
+fn check_text(catalog: &Catalog, next: &Catalog, view: &View) -> Result<()> {
+    if catalog.views().all(|before| before.id != view.id || before.text == view.text) {
+        return Ok(());
+    }
+    let zone = Zone::utc();
+    Binder::without_parameters(next, &Lines::of(&view.text), &zone).check_view(view).map_err(|_| {
+        let message = format!(
+            "another name for what view \"{}\" selects from is not supported in its form",
+            view.name
+        );
+        Error::unsupported(message, "Drop the view, and create it again after that.")
+    })
 }
 
 /// Compares what a view uses of a table with what there will be.

@@ -42,6 +42,7 @@ pub(crate) use rewritten::SEQUENCE_QUOTE;
 pub(crate) use sequence::{AlterSequence, Counting, IdentityChange, SequenceChange};
 pub use session::{SessionColumn, SessionFunction};
 pub use size::PARSER_BYTES_MAX;
+pub(crate) use statement::parsed_expression;
 pub use statement::{STACK_BYTES, Statement, parse, parse_within, with_stack};
 pub(crate) use table_as::TableAs;
-pub(crate) use view::{Stars, query_text};
+pub(crate) use view::{Stars, query_text, with_words};

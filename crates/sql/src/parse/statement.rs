@@ -138,6 +138,17 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     parse_within(text, &MemoryPool::new(usize::MAX).grant())
 }
 
+/// Parses an expression that the catalog shows; `None` if it is no single one.
+pub(crate) fn parsed_expression(text: &str) -> Option<ast::Expr> {
+    let statement = parse(&format!("SELECT {text}")).ok()?.pop()?;
+    let ast::Statement::Query(query) = statement.tree else { return None };
+    let ast::SetExpr::Select(mut select) = *query.body else { return None };
+    match select.projection.pop() {
+        Some(ast::SelectItem::UnnamedExpr(expr)) if select.projection.is_empty() => Some(expr),
+        _ => None,
+    }
+}
+
 /// Parses as [`parse`] does. The `grant` has what the parser takes before it is taken, and behind
 /// it what the trees and a copy of the text take.
 ///

@@ -3,12 +3,35 @@
 use super::position::Lines;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Location, Token, Tokenizer};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use std::collections::BTreeMap;
 use values::{Error, Result, SqlState};
 
 /// Where each `*` is that stands for columns, and those columns.
 pub(crate) type Stars = BTreeMap<Location, String>;
+
+/// The text with other words in place of those that begin at these places.
+pub(crate) fn with_words(text: &str, words: &BTreeMap<Location, String>) -> Option<String> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().ok()?;
+    let lines = Lines::of(text);
+    let (mut made, mut from, mut count) = (String::new(), 0, 0);
+    for TokenWithSpan { span, .. } in tokens {
+        if let Some(word) = words.get(&span.start) {
+            made.push_str(text.get(from..offset(text, &lines, span.start)?)?);
+            made.push_str(word);
+            from = offset(text, &lines, span.end)?;
+            count += 1;
+        }
+    }
+    made.push_str(text.get(from..)?);
+    (count == words.len()).then_some(made)
+}
+
+/// The offset in bytes of a place in a text.
+fn offset(text: &str, lines: &Lines, location: Location) -> Option<usize> {
+    let number = lines.position(location)?.number() as usize - 1;
+    Some(text.char_indices().nth(number).map_or(text.len(), |(at, _)| at))
+}
 
 /// The query behind AS of the view with its name at this place, with columns for each `*`.
 pub(crate) fn query_text(text: &str, name: Location, stars: &Stars) -> Result<String> {
@@ -33,10 +56,7 @@ pub(crate) fn query_text(text: &str, name: Location, stars: &Stars) -> Result<St
     let begin = rest.next().ok_or_else(damaged)?.span.start;
     let end = rest.find(|token| matches!(token.token, Token::SemiColon | Token::EOF));
     let lines = Lines::of(text);
-    let place = |location: Location| {
-        let number = lines.position(location).ok_or_else(damaged)?.number() as usize - 1;
-        Ok(text.char_indices().nth(number).map_or(text.len(), |(at, _)| at))
-    };
+    let place = |location| offset(text, &lines, location).ok_or_else(damaged);
     let end = match end {
         Some(token) if token.token == Token::SemiColon => place(token.span.start)?,
         _ => text.len(),

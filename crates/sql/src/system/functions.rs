@@ -8,7 +8,7 @@ use super::session::System;
 use super::{classes, comments, type_names};
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
-use values::{Datum, Error, Result, SqlState, Type};
+use values::{Array, Datum, Error, Result, SqlState, Type};
 
 /// The type whose code an argument is.
 fn type_of(datum: &Datum) -> Result<Type> {
@@ -42,6 +42,18 @@ impl System {
         self.of_catalog(function, arguments)
     }
 
+    /// The objects that texts name, as an array of this type.
+    fn objects(&self, ty: Type, names: &Array) -> Result<Datum> {
+        let Some(element) = ty.element() else { return Ok(Datum::Null) };
+        let items = names.items().iter().map(|name| match name {
+            Datum::Text(name) => find(&self.catalog, element, name).map(Datum::Int4),
+            _ => Ok(Datum::Null),
+        });
+        let items = items.collect::<Result<Vec<_>>>()?;
+        let array = Array::with_dimensions(element, names.dimensions().to_vec(), items)?;
+        Ok(Datum::Array(Box::new(array)))
+    }
+
     fn of_catalog(&self, function: SystemFunction, arguments: &[Datum]) -> Result<Datum> {
         let catalog = &self.catalog;
         Ok(match (function, arguments) {
@@ -51,6 +63,9 @@ impl System {
             }
             (SystemFunction::ToObject, [ty, Datum::Text(text)]) => {
                 Datum::Int4(find(catalog, type_of(ty)?, text)?)
+            }
+            (SystemFunction::ToObject, [ty, Datum::Array(names)]) => {
+                self.objects(type_of(ty)?, names)?
             }
             (SystemFunction::FindObject, [ty, Datum::Text(text)]) => {
                 find(catalog, type_of(ty)?, text).map_or(Datum::Null, Datum::Int4)

@@ -1,4 +1,4 @@
-//! Epochs of the archive behind those of a copied log.
+//! Appends archived epochs to a copied log.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,35 +15,35 @@ use super::file::{FileHeader, WholeFile, error, whole};
 use super::listing::{all_files, files_of, io_error};
 use crate::ids::EpochNumber;
 
-/// How far a store is restored.
+/// Target of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// As far as there are epochs.
+    /// The newest epoch of the archive.
     Newest,
-    /// To the end of an epoch.
+    /// The end of an epoch.
     Epoch(EpochNumber),
-    /// To the last epoch whose timestamp is not after this one, in nanoseconds since 1970.
+    /// The last epoch with a timestamp up to this one, in nanoseconds since 1970.
     Time(u64),
 }
 
 impl Until {
-    /// Whether an epoch is behind what is asked for, whatever its time is.
+    /// Whether an epoch is beyond the target by its number.
     fn is_before(self, epoch: EpochNumber) -> bool {
         matches!(self, Self::Epoch(last) if last < epoch)
     }
 }
 
-/// What is to be put behind the log of a copy.
+/// The archive, and where it continues the log of a copy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Archived<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) geometry: Geometry,
     pub(crate) branch: u64,
-    /// The last epoch that the copy has itself.
+    /// The last epoch of the copy.
     pub(crate) last: EpochNumber,
-    /// Which openings wrote them, if it is known.
+    /// The openings of the copy, if known.
     pub(crate) openings: Option<&'a Openings>,
-    /// Whether the copy itself has all that is asked for, so that only the directory is checked.
+    /// Whether the copy reaches the target itself, so that only the directory is checked.
     pub(crate) is_reached: bool,
     pub(crate) until: Until,
 }
@@ -68,9 +68,9 @@ impl Archived<'_> {
     }
 }
 
-/// Gives out the segments of archived epochs behind the last one that a copy has, until as far as
-/// is asked for, each with its place from `at` on. Returns whether an epoch of a later time than
-/// is asked for was found, whose segments may not be among them.
+/// Passes the segments of archived epochs after the copy's last one to `each`, up to the target,
+/// with their offsets from `at` on. Returns whether the archive has an epoch with a timestamp after
+/// the target.
 ///
 /// # Errors
 /// [`LogError::Archive`] if epochs are missing, with which; if a file is damaged; if it holds no
@@ -128,7 +128,7 @@ pub(crate) fn append_archived(
     }
 }
 
-/// Which segments of a file are wanted, and where they go.
+/// The segments of a file up to the target, and their offset in the log.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     next: EpochNumber,
@@ -137,7 +137,7 @@ struct Range {
     at: u64,
 }
 
-/// Gives out the segments of a file that are wanted; returns the place behind them.
+/// Passes the segments of a file to `each`. Returns the offset after them.
 fn put(
     found: &[(super::super::format::SegmentHeader, &[u8])],
     file: &FileHeader,
@@ -164,17 +164,16 @@ fn put(
     Ok(at)
 }
 
-/// The last epoch of a log that is not after a time.
+/// The last epoch of a log up to a timestamp.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LastUntil {
     pub(crate) epoch: EpochNumber,
     pub(crate) timestamp_ns: u64,
-    /// Whether the log has an epoch behind it.
+    /// Whether the log has a later epoch.
     pub(crate) has_later: bool,
 }
 
-/// The last epoch that is not after a time, of a log that goes on from a checkpoint, which has a
-/// time of its own.
+/// Returns the last epoch up to a timestamp in a log that continues a checkpoint with a timestamp.
 ///
 /// # Errors
 /// [`LogError::TooEarly`] if the checkpoint is of a later time, or is none yet, and the first epoch
