@@ -144,3 +144,11 @@ INSERT INTO checked VALUES (3, 1, 'c');
 ALTER TABLE checked ALTER COLUMN kind TYPE integer USING (id);
 SELECT * FROM checked;
 DROP TABLE checked;
+-- Defaults are cast by themselves.
+CREATE TABLE defaulted (id int PRIMARY KEY, a varchar(10) DEFAULT 'x', b int DEFAULT 5, c text DEFAULT 'zz');
+ALTER TABLE defaulted ALTER COLUMN a TYPE text USING (a || '!');
+ALTER TABLE defaulted ALTER COLUMN b TYPE text USING b::text;
+ALTER TABLE defaulted ALTER COLUMN c TYPE int USING 1;
+ALTER TABLE defaulted ALTER COLUMN b TYPE boolean USING true;
+INSERT INTO defaulted (id) VALUES (1) RETURNING *;
+DROP TABLE defaulted;

@@ -40,3 +40,6 @@ DROP TABLE expanded;
 SELECT typname FROM pg_type WHERE oid = ANY ('{int,text,"double precision",int8}'::regtype[]) ORDER BY 1;
 SELECT 'int4'::regtype = ANY ('{bigint,NULL}'::regtype[]), '{}'::regtype[] = '{}';
 SELECT 23 = ANY ('{int,nothing}'::regtype[]);
+CREATE TABLE vectors (a int, b int, PRIMARY KEY (a, b));
+SELECT oidvectortypes(indcollation), oidvectortypes(NULL) FROM pg_index WHERE indrelid = 'vectors'::regclass;
+DROP TABLE vectors;

@@ -214,6 +214,11 @@ fn are_json(from: Type, to: Type) -> bool {
     matches!((from, to), (Type::Json, Type::Jsonb) | (Type::Jsonb, Type::Json))
 }
 
+/// Whether a value of one type is assigned to a column of another.
+pub(crate) fn may_assign(from: Type, to: Type) -> bool {
+    may_cast(from, to, Willing::Assignment)
+}
+
 /// Whether one type becomes another.
 pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     if from == to || (from.is_text() && to.is_text()) {

@@ -73,7 +73,7 @@ pub(crate) use {
     door::{check_call, check_select, is_only_body, refuse},
     guard::{keys_of, leading_index, unique_index},
     index::{KeyPart, index_column_name, is_index_element},
-    kinds::{interval_of, kind_of, kind_of_interval},
+    kinds::{interval_of, kind_of, kind_of_interval, may_assign},
     parts::has_parts,
     views::{NewView, zone_of},
     written::writable_columns,

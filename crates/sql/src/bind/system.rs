@@ -185,6 +185,10 @@ impl Binder<'_> {
             return Ok(Some(call(function, all, result)));
         }
         Ok(Some(match (name, all.len()) {
+            ("oidvectortypes", 1) => {
+                let all = self.coerced(all, &[array_of(Type::Oid)?])?;
+                call(SystemFunction::FormatTypes, all, Type::Text)
+            }
             // What it is given is text already.
             ("pg_get_expr", 2) => self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?,
             ("current_schemas", 1) => {

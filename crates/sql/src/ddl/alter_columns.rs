@@ -7,7 +7,7 @@ use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
 use super::sequences::NUMBER_CODE;
 use super::views::dependent;
-use crate::bind::{kind_of, name_of, unsupported};
+use crate::bind::{kind_of, may_assign, name_of, unsupported};
 use crate::catalog::ForeignKey;
 use crate::ir::{Check, ColumnForm, ColumnNumber, Expression, Index, Kind, Op, Value};
 use crate::parse::parsed_expression;
@@ -332,7 +332,7 @@ impl Altering<'_> {
         if !is_same {
             self.rebuild.convert(column, kept(bound.expression(), "USING")?);
         }
-        self.cast_default(at, kind, using.is_some())?;
+        self.cast_default(at, kind)?;
         let changed = &mut self.draft.table.relation.columns[at];
         changed.kind = kind;
         changed.missing = Value(Datum::Null);
@@ -343,13 +343,23 @@ impl Altering<'_> {
         Ok(())
     }
 
-    /// The default of a column that gets another type is cast, too.
-    fn cast_default(&mut self, at: usize, kind: Kind, has_using: bool) -> Result<()> {
+    /// Casts the default of a column that gets another type, whatever USING says of its values.
+    fn cast_default(&mut self, at: usize, kind: Kind) -> Result<()> {
+        let column = &self.draft.table.relation.columns[at];
+        let is_castable = may_assign(column.kind.ty, kind.ty);
         let Some(default) = &mut self.draft.table.columns[at].default else { return Ok(()) };
         let takes_number = default.takes_number();
-        if has_using && !takes_number || takes_number && !kind.ty.is_integer() {
+        if takes_number && !kind.ty.is_integer() {
             let message = "another type of a column with this default is not supported";
             return Err(Error::unsupported(message, "Drop the default first."));
+        }
+        if !is_castable {
+            let message = format!(
+                "default for column \"{}\" cannot be cast automatically to type {}",
+                column.name,
+                kind.ty.name()
+            );
+            return Err(Error::new(SqlState::DATATYPE_MISMATCH, message));
         }
         if takes_number && default.code.len() == NUMBER_CODE + 1 {
             // The cast to the type of before would refuse numbers that are too large for it.

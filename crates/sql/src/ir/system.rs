@@ -43,6 +43,8 @@ pub enum SystemFunction {
     CancelBackend,
     /// `pg_terminate_backend`
     TerminateBackend,
+    /// `oidvectortypes`
+    FormatTypes,
 }
 
 impl SystemFunction {

@@ -153,6 +153,14 @@ fn with_nulls(
             };
             Ok(Datum::text(type_names::formatted(catalog, *id, modifier)))
         }
+        (SystemFunction::FormatTypes, [Datum::Array(ids)]) => {
+            let name = |id: &Datum| match id {
+                Datum::Int4(id) => type_names::formatted(catalog, *id, None),
+                _ => type_names::formatted(catalog, 0, None),
+            };
+            let names: Vec<String> = ids.items().iter().map(name).collect();
+            Ok(Datum::text(names.join(", ")))
+        }
         _ => return None,
     };
     Some(result)

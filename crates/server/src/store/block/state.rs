@@ -315,7 +315,7 @@ impl BlockState {
         panics::planted(panics::Place::Block, statement.parsed.text());
         let planned = statement.planned.as_ref().expect("it is no definition");
         let (options, is_copy) = (&shared.options, planned.plan.is_copy());
-        let steps_max = self.steps_max(planned, options);
+        let steps_max = self.steps_max(statement, planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let steps = below.steps(shared, steps_max);
         let since = below.since;
@@ -352,8 +352,6 @@ impl BlockState {
             // An interrupt depends on no rows, nor do claims.
             return without.unwrap_or(Tried::Done(result));
         }
-        let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
-        *counted = counted.saturating_add(work);
         self.has_run = true;
         if statement.needs_system() {
             // A snapshot is of one catalog, on which its block commits. At READ COMMITTED each
@@ -363,6 +361,8 @@ impl BlockState {
             }
             return Tried::Done(result);
         }
+        let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
+        *counted = counted.saturating_add(work);
         let is_of_block = is_beyond && steps_max < options.steps_max;
         let result = if is_of_block { Err(too_many_steps(options.steps_max)) } else { result };
         let numbers = self.numbers.give(&used);
@@ -394,9 +394,11 @@ impl BlockState {
         self.holding.iter_mut().for_each(|holding| holding.roll_back(mark));
     }
 
-    /// Returns the steps that a statement may do.
-    fn steps_max(&self, planned: &Planned, options: &StoreOptions) -> u64 {
-        if planned.plan.is_copy() {
+    /// Returns the steps that a statement may do. COMMIT never runs one of the catalog again.
+    fn steps_max(&self, statement: &Statement, planned: &Planned, options: &StoreOptions) -> u64 {
+        if statement.needs_system() {
+            u64::MAX
+        } else if planned.plan.is_copy() {
             options.steps_max.saturating_mul(COPY_STEPS_TIMES)
         } else if planned.plan.is_query() && (self.only_reads() || !self.has_written()) {
             options.steps_max
