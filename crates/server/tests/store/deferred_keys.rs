@@ -75,6 +75,19 @@ fn shown(client: &mut Client) -> [String; 2] {
 }
 
 #[test]
+fn set_constraints_begins_a_block_of_any_level() {
+    let store = memory();
+    let [mut own, _] = make(&store);
+    for (id, keeps_snapshot) in [(1, false), (2, true)] {
+        own.begin(Modes { keeps_snapshot, is_read_only: false });
+        set(&mut own, true).unwrap();
+        own.within(&format!("INSERT INTO child VALUES ({id}, {id})")).unwrap();
+        own.within(&format!("INSERT INTO parent VALUES ({id})")).unwrap();
+        assert_eq!(commit(&mut own), "COMMIT");
+    }
+}
+
+#[test]
 fn keys_are_checked_at_the_place_of_commit() {
     let store = memory();
     let [mut own, mut other] = make(&store);

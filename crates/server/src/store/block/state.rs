@@ -252,6 +252,7 @@ impl BlockState {
             return Err(moved());
         }
         if !self.has_run || self.version == version {
+            self.version = version;
             return Ok(());
         }
         if self.snapshot.is_some() || self.has_written() && self.has_seen_another(version) {
