@@ -19,8 +19,3 @@ SELECT format('ALTER TABLE k DROP CONSTRAINT %I, ADD CONSTRAINT %I %s', conname,
     FROM pg_constraint WHERE conrelid = 'k'::regclass ORDER BY conname
 \gexec
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'k'::regclass ORDER BY 1;
--- Another type of a column of a CHECK.
-CREATE TABLE checked (id int PRIMARY KEY, score numeric CHECK (score >= 0), kind varchar(10), CONSTRAINT known CHECK (kind IN ('a', 'b') AND score < 100));
-ALTER TABLE checked ALTER COLUMN score TYPE integer, ALTER COLUMN kind TYPE text;
-SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'checked'::regclass AND contype = 'c' ORDER BY 1;
-DROP TABLE checked;

@@ -101,6 +101,7 @@ ALTER TABLE "old People" RENAME TO persons;
 ALTER TABLE grown RENAME TO adults;
 SELECT * FROM few;
 DROP TABLE persons;
+DROP VIEW few;
 DROP TABLE persons CASCADE;
 SELECT * FROM adults;
 DROP TABLE people;

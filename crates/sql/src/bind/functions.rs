@@ -615,10 +615,13 @@ fn undo_local(mut local: Bound) -> Bound {
     local
 }
 
-/// `pg_catalog.name`
+/// `pg_catalog.name`, or a function of `information_schema`, which keeps its schema.
 fn catalog_name(name: &sqlparser::ast::ObjectName) -> Option<String> {
     let shown = name.to_string().to_ascii_lowercase();
-    shown.strip_prefix("pg_catalog.").map(str::to_owned)
+    match shown.strip_prefix("pg_catalog.") {
+        Some(own) => Some(own.to_owned()),
+        None => shown.starts_with("information_schema._pg_").then_some(shown),
+    }
 }
 
 /// What makes a part of a zone's distance of its seconds, by the part's name.

@@ -125,6 +125,18 @@ fn function_named(name: &str, count: usize) -> Option<Described<SystemFunction>>
         ("pg_get_serial_sequence", 2) => described(F::SerialSequence, &[Text, Text], Text),
         ("pg_encoding_to_char", 1) => described(F::EncodingName, &[Int4], Name),
         ("pg_char_to_encoding", 1) => described(F::EncodingNumber, &[Name], Int4),
+        ("information_schema._pg_char_max_length", 2) => {
+            described(F::CharMaxLength, &[Oid, Int4], Int4)
+        }
+        ("information_schema._pg_numeric_precision", 2) => {
+            described(F::NumericPrecision, &[Oid, Int4], Int4)
+        }
+        ("information_schema._pg_numeric_scale", 2) => {
+            described(F::NumericScale, &[Oid, Int4], Int4)
+        }
+        ("information_schema._pg_datetime_precision", 2) => {
+            described(F::DatetimePrecision, &[Oid, Int4], Int4)
+        }
         ("pg_size_pretty", 1) => described(F::SizePretty, &[Int8], Text),
         _ => None,
     }

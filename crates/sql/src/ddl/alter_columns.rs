@@ -267,8 +267,12 @@ impl Altering<'_> {
                 );
                 Error::unsupported(message, "Drop the constraint first.")
             })?;
-            let (name, condition) = (Some(check.name), Box::new(condition));
-            self.draft.later_checks.push(LaterCheck { name, column: None, condition });
+            self.draft.later_checks.push(LaterCheck {
+                name: Some(check.name),
+                column: None,
+                condition: Box::new(condition),
+                is_stated: false,
+            });
         }
         Ok(())
     }

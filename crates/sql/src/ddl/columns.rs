@@ -121,6 +121,7 @@ impl Draft<'_> {
                     name: constraint,
                     column: Some(name.to_owned()),
                     condition: check.expr.clone(),
+                    is_stated: true,
                 });
             }
             ColumnOption::Generated {
@@ -205,7 +206,8 @@ impl Draft<'_> {
                 check_check(check)?;
                 let name = check.name.as_ref().map(name_of);
                 let condition = check.expr.clone();
-                self.later_checks.push(LaterCheck { name, column: None, condition });
+                let is_stated = true;
+                self.later_checks.push(LaterCheck { name, column: None, condition, is_stated });
                 Ok(())
             }
             TableConstraint::ForeignKey(key) => {

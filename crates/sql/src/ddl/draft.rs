@@ -45,6 +45,8 @@ pub(super) struct LaterCheck {
     /// The column that it is written beside.
     pub(super) column: Option<String>,
     pub(super) condition: Box<Expr>,
+    /// Whether its text is that of the statement, so that errors have a place in it.
+    pub(super) is_stated: bool,
 }
 
 /// A table while it is made.
@@ -205,8 +207,11 @@ impl<'a> Draft<'a> {
         self.bind_generated()?;
         let own = self.table.relation.name.clone();
         let mut taken = self.constraint_names();
-        for LaterCheck { name, column, condition } in std::mem::take(&mut self.later_checks) {
-            let mut binder = self.binder();
+        let nowhere = Lines::default();
+        for later in std::mem::take(&mut self.later_checks) {
+            let LaterCheck { name, column, condition, is_stated } = later;
+            let lines = if is_stated { self.lines } else { &nowhere };
+            let mut binder = Binder::without_parameters(self.catalog, lines, &self.context.zone);
             binder.over(&own, &self.table.relation);
             let condition = kept(binder.condition(&condition, "CHECK")?.expression(), "CHECK")?;
             if condition.takes_number() {

@@ -45,6 +45,14 @@ pub enum SystemFunction {
     TerminateBackend,
     /// `oidvectortypes`
     FormatTypes,
+    /// `information_schema._pg_char_max_length`
+    CharMaxLength,
+    /// `information_schema._pg_numeric_precision`
+    NumericPrecision,
+    /// `information_schema._pg_numeric_scale`
+    NumericScale,
+    /// `information_schema._pg_datetime_precision`
+    DatetimePrecision,
 }
 
 impl SystemFunction {

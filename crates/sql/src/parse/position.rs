@@ -3,8 +3,9 @@
 use sqlparser::tokenizer::Location;
 use values::Position;
 
-/// Where the lines of a text begin: counted once, as each value of a statement has a place.
-#[derive(Debug)]
+/// Where the lines of a text begin: counted once, as each value of a statement has a place. By
+/// default there is no text, in which nothing has a place.
+#[derive(Debug, Default)]
 pub(crate) struct Lines {
     /// The number of characters before each line, then that of all.
     before: Vec<u64>,

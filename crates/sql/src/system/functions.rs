@@ -166,6 +166,33 @@ fn with_nulls(
     Some(result)
 }
 
+/// A length, precision or scale of a type by its number, as `information_schema` defines them.
+fn type_measure(function: SystemFunction, ty: i32, modifier: i32) -> Option<i32> {
+    let is_stated = modifier != -1;
+    match (function, ty) {
+        (SystemFunction::CharMaxLength, 1_042 | 1_043) => is_stated.then_some(modifier - 4),
+        (SystemFunction::NumericPrecision, 20) => Some(64),
+        (SystemFunction::NumericPrecision, 21) => Some(16),
+        (SystemFunction::NumericPrecision, 23) => Some(32),
+        (SystemFunction::NumericPrecision, 700) => Some(24),
+        (SystemFunction::NumericPrecision, 701) => Some(53),
+        (SystemFunction::NumericPrecision, 1_700) => {
+            is_stated.then_some((modifier - 4) >> 16 & 0xffff)
+        }
+        (SystemFunction::NumericScale, 20 | 21 | 23) => Some(0),
+        (SystemFunction::NumericScale, 1_700) => is_stated.then_some((modifier - 4) & 0xffff),
+        (SystemFunction::DatetimePrecision, 1_082) => Some(0),
+        (SystemFunction::DatetimePrecision, 1_083 | 1_114 | 1_184) => {
+            Some(if modifier < 0 { 6 } else { modifier })
+        }
+        (SystemFunction::DatetimePrecision, 1_186) => {
+            let digits = modifier & 0xffff;
+            Some(if modifier < 0 || digits == 0xffff { 6 } else { digits })
+        }
+        _ => None,
+    }
+}
+
 /// Functions of their arguments only.
 fn of_values(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Datum>> {
     Some(Ok(match (function, arguments) {
@@ -176,6 +203,13 @@ fn of_values(function: SystemFunction, arguments: &[Datum]) -> Option<Result<Dat
             let is_utf8 = name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8");
             Datum::Int4(if is_utf8 { UTF8 } else { -1 })
         }
+        (
+            function @ (SystemFunction::CharMaxLength
+            | SystemFunction::NumericPrecision
+            | SystemFunction::NumericScale
+            | SystemFunction::DatetimePrecision),
+            [Datum::Int4(ty), Datum::Int4(modifier)],
+        ) => type_measure(function, *ty, *modifier).map_or(Datum::Null, Datum::Int4),
         (SystemFunction::SizePretty, [Datum::Int8(size)]) => Datum::text(pretty_size(*size)),
         _ => return None,
     }))
