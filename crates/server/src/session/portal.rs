@@ -10,8 +10,8 @@ use super::planned::{Prepared, Progress, Work};
 use super::queue::{Disconnected, Execution, Outcome, Shape};
 use super::segment::behind_a_copy;
 use crate::codec::Messages;
-use crate::store::{Answer, Statement};
-use sql::parse::FetchTo;
+use crate::store::{Answer, Control, Statement};
+use sql::parse::{FetchTo, Own};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState};
 
@@ -200,6 +200,10 @@ impl Conversation {
         rows_max: usize,
     ) -> Result<(), Stop> {
         self.open_held().await?;
+        let begins = matches!(&prepared.work, Work::Control(Control::Own(Own::SetConstraints(_))));
+        if begins && !self.is_in_block() {
+            self.open_implicit().await?;
+        }
         let answer = match &prepared.work {
             Work::Control(control) => self.control(control, shape).await?,
             work => self.about_work(work, values).await?,

@@ -352,6 +352,15 @@ fn statements_that_have_nothing_to_do_look_at_their_names() {
     assert_eq!(said("SET CONSTRAINTS to_a IMMEDIATE"), [alone, "SET CONSTRAINTS", "ready"]);
     assert_eq!(said("SET CONSTRAINTS ALL DEFERRED"), [alone, "SET CONSTRAINTS", "ready"]);
     assert_eq!(said("SET CONSTRAINTS to_b DEFERRED"), [alone, "error 42704", "ready"]);
+    // In a pipeline it is of what follows, as the warning does not say on PostgreSQL either.
+    let child = run("INSERT INTO b VALUES (7)");
+    let said = client.segment(&[
+        run("SET CONSTRAINTS ALL DEFERRED"),
+        child,
+        run("INSERT INTO a VALUES (7)"),
+    ]);
+    assert_eq!(said.iter().filter(|said| said.starts_with("INSERT")).count(), 2, "{said:?}");
+    assert_eq!(client.query("DELETE FROM b; DELETE FROM a")[..2], ["DELETE 1", "DELETE 1"]);
     client.query("BEGIN");
     assert_eq!(client.query("ANALYZE"), ["ANALYZE", "ready T"]);
     client.query("CREATE TABLE c (id int CONSTRAINT of_block REFERENCES a)");
