@@ -60,3 +60,4 @@ SELECT i FROM (VALUES (1), (1), (2)) v(i) ORDER BY i OFFSET 1 FETCH FIRST 1 ROW 
 -- What rows are grouped by keeps its columns, in the set or not.
 SELECT n % 4 AS m, n, count(*) FROM things GROUP BY ROLLUP (n % 4, n) ORDER BY 1, 2, 3;
 SELECT n + 1 AS m, n, count(*) FROM things GROUP BY GROUPING SETS ((n + 1), (n), ()) HAVING n + 1 > 0 OR n > 0 ORDER BY 1, 2, 3;
+SELECT kind, count(*) FROM things GROUP BY DISTINCT kind ORDER BY 1;

@@ -26,9 +26,10 @@ pub(super) fn expanded(tree: &Select, query: &Query) -> Result<Option<Query>> {
     let is_of_sets =
         |expr: &Expr| matches!(expr, Expr::GroupingSets(_) | Expr::Rollup(_) | Expr::Cube(_));
     if !list.iter().any(is_of_sets) {
-        return Ok(match tree.projection.iter().any(has_grouping) || list.contains(&nothing()) {
-            true => Some(of_one_set(tree, query, list)?),
-            false => None,
+        let is_plain = !tree.projection.iter().any(has_grouping) && !list.contains(&nothing());
+        return Ok(match is_plain && !is_distinct {
+            true => None,
+            false => Some(of_one_set(tree, query, list)?),
         });
     }
     let mut sets = sets_of(list, &tree.projection)?;
