@@ -8,8 +8,8 @@
 #   --binary PROGRAM   the program `nvcaracal` (default: target/debug/nvcaracal)
 #   --rounds N         how often each runs (default 1), on one store
 #   --postgresql       runs them on a PostgreSQL 15 of its own instead (postgresql.sh); jdbc writes its
-#                      golden file then. What docs/sql.md says is different fails: conflicts, numbers of
-#                      sequences and keys that are checked late, in psycopg, django and node
+#                      golden file then. What docs/sql.md says is different fails: conflicts and numbers of
+#                      sequences, in psycopg and node
 #   NAME               psycopg, sqlalchemy, alembic, django, node, jdbc, pgx; default: all
 #
 # Packages are installed below `clients` in the target directory, never elsewhere; the server listens

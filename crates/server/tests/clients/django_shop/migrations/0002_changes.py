@@ -13,6 +13,8 @@ def change_rows(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    # PostgreSQL does not alter a table of which keys are still to be checked, nor does the server.
+    atomic = False
     dependencies = [("django_shop", "0001_initial")]
     operations = [
         migrations.RunPython(add_rows, migrations.RunPython.noop),
