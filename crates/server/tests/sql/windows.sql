@@ -105,3 +105,8 @@ SELECT sum(id) OVER (ORDER BY id ROWS id PRECEDING) FROM pay;
 SELECT sum(id) OVER (ORDER BY pay RANGE -1 PRECEDING) FROM pay;
 SELECT sum(id) OVER (ORDER BY pay RANGE 1.5 PRECEDING) FROM pay;
 SELECT name, sum(pay) OVER (ORDER BY sum(pay)) FROM pay GROUP BY dept;
+-- Queries that are kept in FILTER and in arguments.
+CREATE TABLE kept (k int PRIMARY KEY, c int);
+INSERT INTO kept VALUES (1, 2), (2, 1), (3, 2);
+SELECT k, max(k) FILTER (WHERE k NOT IN (SELECT c FROM kept q)) OVER (ORDER BY c, k), sum((SELECT max(c) FROM kept q)) OVER (PARTITION BY c ORDER BY k), count(*) FILTER (WHERE 1 NOT IN (SELECT 1 FROM kept q)) OVER (ORDER BY k) FROM kept ORDER BY k;
+DROP TABLE kept;

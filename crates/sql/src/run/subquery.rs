@@ -86,6 +86,11 @@ impl Evaluator<'_> {
         self.memory.mark() - self.queries.kept
     }
 
+    /// Releases what was taken since [`Evaluator::taken_bytes`] was this much.
+    pub(super) fn release_to(&mut self, taken: usize) {
+        self.memory.release(taken + self.queries.kept);
+    }
+
     fn is_correlated(&self, number: QueryNumber) -> bool {
         self.queries.list.get(usize::from(number)).is_none_or(|query| query.is_correlated)
     }
@@ -118,7 +123,7 @@ impl Evaluator<'_> {
             Use::ArrayOf(kind) => self.array_of(kind.ty, number, row),
         };
         if self.is_correlated(number) {
-            self.memory.release(before + self.queries.kept);
+            self.release_to(before);
         }
         result
     }

@@ -278,7 +278,7 @@ fn aggregated(
     partition: &Partition<'_>,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Vec<Datum>> {
-    let before = evaluator.memory.mark();
+    let before = evaluator.taken_bytes();
     let mut arguments = Vec::with_capacity(partition.len());
     for row in &partition.rows {
         let counts = evaluator.holds(&aggregate.filter, row)?;
@@ -289,7 +289,7 @@ fn aggregated(
         evaluator.memory.add(own.as_deref().unwrap_or_default())?;
         arguments.push(own);
     }
-    let waiting = evaluator.memory.mark();
+    let waiting = evaluator.taken_bytes();
     let mut running = Running { aggregate, state: State::new(), seen: 0..0, value: Datum::Null };
     let mut values = Vec::with_capacity(partition.len());
     let mut held = 0;
@@ -299,12 +299,12 @@ fn aggregated(
             running.turn_to(frame, &arguments, evaluator)?;
         }
         held += running.value.heap_bytes();
-        evaluator.memory.release(waiting);
+        evaluator.release_to(waiting);
         evaluator.memory.add_bytes(held + running.state.bytes)?;
         evaluator.count_bytes(running.value.heap_bytes())?;
         values.push(running.value.clone());
     }
-    evaluator.memory.release(before);
+    evaluator.release_to(before);
     evaluator.memory.add_bytes(held)?;
     Ok(values)
 }
