@@ -24,7 +24,6 @@
 
 mod epoch_number;
 mod failure;
-mod openings;
 mod units;
 
 pub mod sync;
@@ -70,8 +69,7 @@ pub use file::{
 };
 pub use measure::{MeasuringArea, memory_speed};
 pub use memory::{Mapping, PAGE_BYTES, small_pages_only};
-pub use openings::{Opening, Openings};
-pub use side_files::{LoadMark, REPLAY_WORDS, ReplayMarks};
+pub use side_files::{LoadMark, Opening, Openings, REPLAY_WORDS, ReplayMarks};
 pub use spec::{DeviceSpec, SpecError};
 pub use system::{Process, Stack, stack_bytes_with};
 #[doc(hidden)]

@@ -13,8 +13,7 @@ use crate::device::{
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::{DirtyPages, Mapping};
-use crate::openings::Openings;
-use crate::side_files::{LoadMark, ReplayMarks};
+use crate::side_files::{LoadMark, Openings, ReplayMarks};
 use crate::units::{LINE_BYTES, Line};
 
 /// What [`AnyDevice`] does by itself for a device, instead of a dynamic call.

@@ -10,8 +10,7 @@ use crate::device::{Counters, FileUse, PageUse, Shortcuts};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::Mapping;
-use crate::openings::Openings;
-use crate::side_files::{LoadMark, ReplayMarks};
+use crate::side_files::{LoadMark, Openings, ReplayMarks};
 use crate::units::{LINE_BYTES, Line};
 
 /// Bytes of the record that [`Device::write_mark`] keeps.

@@ -25,8 +25,7 @@ use crate::device::{
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, Health, lock};
 use crate::memory::{DirtyPages, Limited, Mapping, PAGE_BYTES, PagesToSave};
-use crate::openings::{Opening, Openings};
-use crate::side_files::{LoadMark, ReplayMarks};
+use crate::side_files::{LoadMark, Opening, Openings, ReplayMarks};
 use crate::sync::background::Mutex;
 
 /// So many neighbouring pages are looked at by one of those who begin a snapshot, the next ones by

@@ -26,7 +26,7 @@ use super::options::FileOptions;
 use crate::epoch_number::EpochNumber;
 use crate::failure::{DeviceError, is_no_space};
 use crate::memory::PAGE_BYTES;
-use crate::openings::{OPENINGS_MAX, Opening, Openings};
+use crate::side_files::{OPENINGS_MAX, Opening, Openings};
 use crate::system::private;
 
 const MAGIC: [u8; 8] = *b"NVCROPEN";

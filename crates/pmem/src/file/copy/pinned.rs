@@ -19,7 +19,7 @@ use crate::device::{LogSpace, MARK_BYTES};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
-use crate::openings::Openings;
+use crate::side_files::Openings;
 use crate::system::{Locked, Sharing};
 
 /// The process that writes looks for a pin now and then, by a lock of its own that lasts for some

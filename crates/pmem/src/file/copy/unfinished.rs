@@ -20,7 +20,7 @@ use crate::device::{LogSpace, MARK_BYTES};
 use crate::epoch_number::EpochNumber;
 use crate::failure::DeviceError;
 use crate::memory::PAGE_BYTES;
-use crate::openings::Openings;
+use crate::side_files::Openings;
 use crate::system::{Locked, Sharing, private};
 
 /// What the name of a copy ends in until it is whole.
