@@ -13,7 +13,7 @@ use pmem::{DiskCall, DiskFile, DiskHook, DiskOperation, Outcome};
 use rustix::process::Signal;
 use server::store::{Store, StoreOptions};
 use server::{ServeError, ServerOptions};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{Client, Config, NoTls};
 
 use crate::served::Server;
 use crate::support::{PATIENCE, Room, run};
@@ -227,6 +227,16 @@ fn damage(store: &Path) {
     }
 }
 
+/// A server of a new store with a table `t` of 8,000 rows of 2,000 bytes, and a client of it.
+async fn started_with_rows(store: &str) -> (Server, Client) {
+    let server = Server::start(store);
+    let client = server.connect().await.expect("a server");
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
+    let insert = "INSERT INTO t SELECT n, repeat('x', 2000) FROM generate_series(1, 8000) AS n";
+    client.batch_execute(insert).await.unwrap();
+    (server, client)
+}
+
 /// The process of an open that replays, and comes to a damaged page, leaves the store as it was.
 /// Regression: a file `replay` stayed.
 #[tokio::test(flavor = "multi_thread")]
@@ -237,11 +247,7 @@ async fn a_damaged_page_in_a_replay_leaves_the_store_as_it_was() {
     }
     let room = Room::new();
     let store = room.text("store");
-    let server = Server::start(&store);
-    let client = server.connect().await.expect("a server");
-    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
-    let insert = "INSERT INTO t SELECT n, repeat('x', 2000) FROM generate_series(1, 8000) AS n";
-    client.batch_execute(insert).await.unwrap();
+    let (server, client) = started_with_rows(&store).await;
     client.batch_execute("CHECKPOINT").await.unwrap();
     client.batch_execute("UPDATE t SET v = v || 'y' WHERE id % 7 = 0").await.unwrap();
     server.signal(Signal::KILL);
@@ -273,11 +279,7 @@ async fn a_damaged_page_ends_a_server_in_order() {
     {
         let room = Room::new();
         let store = room.text("store");
-        let server = Server::start(&store);
-        let client = server.connect().await.expect("a server");
-        client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").await.unwrap();
-        let insert = "INSERT INTO t SELECT n, repeat('x', 2000) FROM generate_series(1, 8000) AS n";
-        client.batch_execute(insert).await.unwrap();
+        let (server, _client) = started_with_rows(&store).await;
         server.signal(Signal::TERM);
         assert_eq!(tokio::task::block_in_place(|| server.ended()), Some(0));
         damage(&room.path("store"));

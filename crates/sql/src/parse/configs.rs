@@ -26,7 +26,7 @@ pub enum ConfigValue {
 
 /// Takes the calls out of the tokens. Returns what each sets, with the number of its statement.
 pub(super) fn take_configs(tokens: &mut [TokenWithSpan]) -> Vec<(usize, SetConfig)> {
-    let mut taken = Vec::new();
+    let mut all = Vec::new();
     let (mut begin, mut number) = (0, 0);
     while begin < tokens.len() {
         let rest = tokens[begin..].iter().position(|own| own.token == Token::SemiColon);
@@ -34,14 +34,14 @@ pub(super) fn take_configs(tokens: &mut [TokenWithSpan]) -> Vec<(usize, SetConfi
         let own = &mut tokens[begin..end];
         if is_query_of_rows(own) {
             let configs = configs(own).into_iter();
-            taken.extend(configs.map(|config| (number, config)));
+            all.extend(configs.map(|config| (number, config)));
         }
         if own.iter().any(|own| !is_blank(&own.token)) {
             number += 1;
         }
         begin = end + 1;
     }
-    taken
+    all
 }
 
 fn is_blank(token: &Token) -> bool {

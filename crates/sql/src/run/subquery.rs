@@ -86,9 +86,9 @@ impl Evaluator<'_> {
         self.memory.mark() - self.queries.kept
     }
 
-    /// Releases what was taken since [`Evaluator::taken_bytes`] was this much.
-    pub(super) fn release_to(&mut self, taken: usize) {
-        self.memory.release(taken + self.queries.kept);
+    /// Releases memory until [`Evaluator::taken_bytes`] is `bytes`.
+    pub(super) fn release_to(&mut self, bytes: usize) {
+        self.memory.release(bytes + self.queries.kept);
     }
 
     fn is_correlated(&self, number: QueryNumber) -> bool {

@@ -166,26 +166,27 @@ fn with_nulls(
     Some(result)
 }
 
-/// A length, precision or scale of a type by its number, as `information_schema` defines them.
-fn type_measure(function: SystemFunction, ty: i32, modifier: i32) -> Option<i32> {
-    let is_stated = modifier != -1;
+/// A length, precision or scale of a type by its object id, as `information_schema` defines them;
+/// `None` if the type has none, or its `modifier` says nothing.
+fn type_measure(function: SystemFunction, id: i32, modifier: i32) -> Option<i32> {
+    use SystemFunction as F;
+    let ty = Type::scalars().find(|ty| ty.oid().number() as i32 == id)?;
+    let stated = (modifier != -1).then_some(modifier - 4);
     match (function, ty) {
-        (SystemFunction::CharMaxLength, 1_042 | 1_043) => is_stated.then_some(modifier - 4),
-        (SystemFunction::NumericPrecision, 20) => Some(64),
-        (SystemFunction::NumericPrecision, 21) => Some(16),
-        (SystemFunction::NumericPrecision, 23) => Some(32),
-        (SystemFunction::NumericPrecision, 700) => Some(24),
-        (SystemFunction::NumericPrecision, 701) => Some(53),
-        (SystemFunction::NumericPrecision, 1_700) => {
-            is_stated.then_some((modifier - 4) >> 16 & 0xffff)
-        }
-        (SystemFunction::NumericScale, 20 | 21 | 23) => Some(0),
-        (SystemFunction::NumericScale, 1_700) => is_stated.then_some((modifier - 4) & 0xffff),
-        (SystemFunction::DatetimePrecision, 1_082) => Some(0),
-        (SystemFunction::DatetimePrecision, 1_083 | 1_114 | 1_184) => {
+        (F::CharMaxLength, Type::Char | Type::Varchar) => stated,
+        (F::NumericPrecision, Type::Int2) => Some(16),
+        (F::NumericPrecision, Type::Int4) => Some(32),
+        (F::NumericPrecision, Type::Int8) => Some(64),
+        (F::NumericPrecision, Type::Float4) => Some(24),
+        (F::NumericPrecision, Type::Float8) => Some(53),
+        (F::NumericPrecision, Type::Numeric) => stated.map(|digits| digits >> 16 & 0xffff),
+        (F::NumericScale, Type::Int2 | Type::Int4 | Type::Int8) => Some(0),
+        (F::NumericScale, Type::Numeric) => stated.map(|digits| digits & 0xffff),
+        (F::DatetimePrecision, Type::Date) => Some(0),
+        (F::DatetimePrecision, Type::Time | Type::Timestamp | Type::Timestamptz) => {
             Some(if modifier < 0 { 6 } else { modifier })
         }
-        (SystemFunction::DatetimePrecision, 1_186) => {
+        (F::DatetimePrecision, Type::Interval) => {
             let digits = modifier & 0xffff;
             Some(if modifier < 0 || digits == 0xffff { 6 } else { digits })
         }
