@@ -479,6 +479,16 @@ fn lock_table_keeps_other_blocks_out() {
     assert_eq!(alone.query(&format!("{row} NOWAIT")), ["error 55P03", "ready"]);
     alone.query("SET lock_timeout = 30");
     assert_eq!(alone.query(&format!("{row} SKIP LOCKED")), ["error 55P03", "ready"]);
+    // Rows that others have are passed by, their table is not, though there is no row to be answered.
+    for rows in ["", " FOR UPDATE"] {
+        one.query(&format!("SELECT FROM job{rows}"));
+        for text in [TAKE, &format!("UPDATE job SET who = 1 WHERE id = ({TAKE})")] {
+            assert_eq!(alone.query(text), ["error 55P03", "ready"], "{text} behind {rows:?}");
+            let several = format!("{text}; {text}");
+            assert_eq!(alone.query(&several), ["error 55P03", "ready"], "{several}");
+        }
+        send_waiting(&mut begun(&server), TAKE);
+    }
     alone.query("CREATE VIEW seen AS SELECT id FROM job");
     let locked = alone.query("BEGIN; LOCK TABLE seen; COMMIT");
     assert_eq!(locked, ["BEGIN", "error 55P03", "ready E"]);

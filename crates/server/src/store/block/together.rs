@@ -80,6 +80,9 @@ impl Pipeline {
         loop {
             let version = self.shared.catalog().version();
             self.plan_all(runs)?;
+            // Rows that others have are passed by.
+            let claims = runs.iter().flat_map(|run| &planned(run).claims);
+            self.await_tables(claims, watch).await?;
             let writes = runs.iter().flat_map(|run| planned(run).writes.iter().copied());
             let inside = self.shared.enter(watch, &writes.collect()).await?;
             if self.shared.catalog().version() == version {

@@ -97,8 +97,8 @@ impl Pipeline {
         }
     }
 
-    /// Waits until no block has the rows that a statement claims which writes. What the statement
-    /// does is what its call does.
+    /// Waits until no block has the rows that a statement claims which writes, nor their tables for
+    /// itself. What the statement does is what its call does.
     pub(in super::super) async fn await_unclaimed(
         &self,
         work: &Work,
@@ -110,6 +110,30 @@ impl Pipeline {
             let memory = self.shared.memory.grant();
             let alone = Alone { work, statement, planned, watch, memory };
             self.run_unclaimed(&alone).await?;
+        } else {
+            self.await_tables(planned.claims.iter(), watch).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until no block has a table of these claims for itself.
+    ///
+    /// # Errors
+    /// What ends the waiting.
+    pub(in super::super) async fn await_tables(
+        &self,
+        claims: impl Iterator<Item = &Claim>,
+        watch: &Watch,
+    ) -> Result<()> {
+        let wanted = Wanted::tables_of(claims);
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut holding = self.shared.claims.holding(self.number, self.shared.memory.grant());
+        while let Claimed::Blocked(target, mode) = holding.claim(&wanted, u64::MAX)? {
+            if holding.wait(&target, mode, watch).await? == Woken::Without {
+                holding.do_without(target);
+            }
         }
         Ok(())
     }
@@ -148,7 +172,7 @@ impl Pipeline {
         }
         let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
         let read = ReadRows::new(&shared.spaces, Reads::Snapshot(&snapshot), steps);
-        let mut rows = AloneRows { read, claiming: Claiming::new(holding) };
+        let mut rows = AloneRows { read, claiming: Claiming::new(holding, &alone.planned.claims) };
         let grant = Some(Arc::clone(&alone.memory));
         let services = Some(self.services());
         let system = alone.planned.system(&alone.work.session, services);

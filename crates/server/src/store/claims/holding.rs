@@ -275,26 +275,23 @@ impl Target {
 }
 
 impl Wanted {
-    /// The claims that a statement needs for these rows: of each of their tables, that no other
-    /// block has it for itself, and of the rows.
-    pub(super) fn of(rows: Vec<(Vec<u8>, Mode, Wait)>) -> Vec<Wanted> {
-        let (mut relations, mut wanted) = (BTreeSet::new(), Vec::with_capacity(rows.len() + 1));
-        for (key, mode, wait) in rows {
-            let target = Target::Row(key);
-            if let Some(id) = target.relation().filter(|id| relations.insert(*id)) {
-                let (target, mode) = (Target::Relation(id), Mode::Relation(LockMode::RowShare));
-                // As in PostgreSQL only rows are passed by.
-                let wait = if wait == Wait::Fail { Wait::Fail } else { Wait::Wait };
-                wanted.push(Wanted { target, mode, wait });
-            }
-            wanted.push(Wanted { target, mode, wait });
-        }
-        wanted
+    /// What a plan with these claims needs whatever rows there are: that no other block has one of
+    /// the tables for itself.
+    pub(super) fn tables_of<'c>(claims: impl Iterator<Item = &'c Claim>) -> Vec<Wanted> {
+        let mut relations = BTreeSet::new();
+        let new = claims.filter(|claim| relations.insert(claim.relation));
+        new.map(|claim| Wanted {
+            target: Target::Relation(claim.relation),
+            mode: Mode::Relation(LockMode::RowShare),
+            // As in PostgreSQL only rows are passed by.
+            wait: if claim.wait == Wait::Fail { Wait::Fail } else { Wait::Wait },
+        })
+        .collect()
     }
 }
 
 /// The error of a block with too many claims.
 pub(super) fn too_many() -> Error {
-    let message = format!("a block locks more than {CLAIMS_MAX} rows");
+    let message = format!("a block locks more than {CLAIMS_MAX} rows and tables");
     Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint("Commit more often.")
 }

@@ -1,7 +1,7 @@
 //! What a statement finds out about claims while it reads.
 
 use super::holding::{CLAIMS_MAX, Holding, Wanted, too_many};
-use super::table::Mode;
+use super::table::{Mode, Target};
 use sql::ir::{Claim, Wait};
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
@@ -12,13 +12,15 @@ const PASSED_MAX: usize = 10_000;
 /// The claims that a statement makes, and those of others that it passes by.
 pub(in super::super) struct Claiming<'h> {
     holding: &'h Holding,
+    /// What the plan claims, whatever rows there are.
+    claims: &'h [Claim],
     passed: BTreeSet<Vec<u8>>,
     rows: Vec<(Vec<u8>, Mode, Wait)>,
 }
 
 impl<'h> Claiming<'h> {
-    pub(in super::super) fn new(holding: &'h Holding) -> Claiming<'h> {
-        Claiming { holding, passed: BTreeSet::new(), rows: Vec::new() }
+    pub(in super::super) fn new(holding: &'h Holding, claims: &'h [Claim]) -> Claiming<'h> {
+        Claiming { holding, claims, passed: BTreeSet::new(), rows: Vec::new() }
     }
 
     pub(in super::super) fn passes_by(&mut self, key: &[u8], claim: &Claim) -> Result<bool> {
@@ -47,6 +49,11 @@ impl<'h> Claiming<'h> {
 
     /// The claims that it needs, and the keys that it has passed by.
     pub(in super::super) fn end(self) -> (Vec<Wanted>, Vec<Vec<u8>>) {
-        (Wanted::of(self.rows), self.passed.into_iter().collect())
+        let mut wanted = Wanted::tables_of(self.claims.iter());
+        wanted.extend(self.rows.into_iter().map(|(key, mode, wait)| {
+            let target = Target::Row(key);
+            Wanted { target, mode, wait }
+        }));
+        (wanted, self.passed.into_iter().collect())
     }
 }
