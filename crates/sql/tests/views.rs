@@ -4,6 +4,7 @@ mod session;
 
 use session::Session;
 use sql::catalog::Delta;
+use sql::parse::with_stack;
 use values::Error;
 
 fn session(texts: &[&str]) -> Session {
@@ -79,20 +80,22 @@ fn conditions_reach_through_views() {
 
 #[test]
 fn views_in_views_have_limits() {
-    let mut session = session(&["CREATE TABLE t (a int)", "CREATE VIEW v0 AS SELECT a FROM t"]);
-    for at in 1..32 {
-        session.run(&format!("CREATE VIEW v{at} AS SELECT a FROM v{}", at - 1)).unwrap();
-    }
-    refused(&mut session, "CREATE VIEW v32 AS SELECT a FROM v31", "54001");
-    session.run("SELECT a FROM v31").unwrap();
-    // Each level doubles the queries.
-    session.run("CREATE VIEW d0 AS SELECT DISTINCT a FROM t").unwrap();
-    let double = |at: usize| {
-        let inner = at - 1;
-        format!("CREATE VIEW d{at} AS SELECT DISTINCT x.a FROM d{inner} x, d{inner} y")
-    };
-    let refused = (1..20).find_map(|at| session.run(&double(at)).err());
-    assert_eq!(refused.unwrap().state().code(), "54001");
+    with_stack(|| {
+        let mut session = session(&["CREATE TABLE t (a int)", "CREATE VIEW v0 AS SELECT a FROM t"]);
+        for at in 1..32 {
+            session.run(&format!("CREATE VIEW v{at} AS SELECT a FROM v{}", at - 1)).unwrap();
+        }
+        refused(&mut session, "CREATE VIEW v32 AS SELECT a FROM v31", "54001");
+        session.run("SELECT a FROM v31").unwrap();
+        // Each level doubles the queries.
+        session.run("CREATE VIEW d0 AS SELECT DISTINCT a FROM t").unwrap();
+        let double = |at: usize| {
+            let inner = at - 1;
+            format!("CREATE VIEW d{at} AS SELECT DISTINCT x.a FROM d{inner} x, d{inner} y")
+        };
+        let refused = (1..20).find_map(|at| session.run(&double(at)).err());
+        assert_eq!(refused.unwrap().state().code(), "54001");
+    });
 }
 
 /// Any definition after which a view would not find its columns is refused: here one that another

@@ -35,7 +35,7 @@ fn o_29_snapshots_of_thousands_of_pages() {
 fn swept(fault: Fault) -> Report {
     let seed = effort("NVCARACAL_FIRST_SEED", 5);
     // Few calls ask for room.
-    let stride = if fault == Fault::FullForLong { 1 } else { effort("NVCARACAL_DISK_STRIDE", 3) };
+    let stride = if fault == Fault::FullForLong { 1 } else { effort("NVCARACAL_DISK_STRIDE", 7) };
     let report = sweep(seed, fault, stride);
     report.unwrap_or_else(|error| panic!("seed {seed}: {error}"))
 }

@@ -332,11 +332,14 @@ fn survives<R: Rival<Device = Traced>, W: Workload>(
     }
 }
 
-/// All workloads, at one event of `thinning` of what a thorough test looks at, which takes minutes:
-/// with `NVCARACAL_RIVAL_CUTS=every`.
+/// Whether all is looked at, which takes minutes, and not a sample.
+pub(super) fn is_thorough() -> bool {
+    std::env::var("NVCARACAL_RIVAL_CUTS").is_ok_and(|cuts| cuts == "every")
+}
+
+/// All workloads, at one event of `thinning` of what a thorough test looks at.
 fn survives_all<R: Rival<Device = Traced>>(by: Survivors, thinning: usize) {
-    let is_thorough = std::env::var("NVCARACAL_RIVAL_CUTS").is_ok_and(|cuts| cuts == "every");
-    let (thinning, seeds) = if is_thorough { (1, 3) } else { (thinning, 1) };
+    let (thinning, seeds) = if is_thorough() { (1, 3) } else { (thinning, 1) };
     survives::<R, _>(&ycsb(40, false), 16, Extent { every: thinning, seeds }, by);
     survives::<R, _>(&smallbank(20), 40, Extent { every: thinning.div_ceil(5), seeds }, by);
     survives::<R, _>(&Scramble { seed: 5 }, 60, Extent { every: thinning, seeds }, by);

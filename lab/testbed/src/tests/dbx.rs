@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use pmem::{Counters, Dram, Traced};
 use workloads::{TableId, Visit, Workload};
 
-use super::crash::{BEGINS, Extent, History, Survivors, device, explore, options, record};
+use super::crash::{
+    BEGINS, Extent, History, Survivors, device, explore, is_thorough, options, record,
+};
 use super::support::{dram, smallbank, tpcc, updates, verified, ycsb};
 use crate::rival::{AtPhase, Fault, Phase};
 use crate::{
@@ -233,12 +235,14 @@ fn power_cuts_find_versions_that_are_raised_though_odd() {
     assert!(error.contains("no set of calls"), "{error}");
 }
 
+/// One image of eight of those of a thorough test, which takes minutes.
 fn with_checkpoints<R: Rival<Device = Traced>, W: Workload>(workload: &W) {
+    let every = if is_thorough() { 2 } else { 17 };
     for workers in [1, 2, 4] {
         let mut options = options(workers, None);
         options.log_bytes = 16 << 10;
         let history = record::<R, W>(workload, 40, options, None);
-        let extent = Extent { every: 2, seeds: 1 };
+        let extent = Extent { every, seeds: 1 };
         let images = explore::<R, W>(workload, &history, extent, Survivors::Any);
         let images = images.unwrap_or_else(|e| panic!("{workers} workers: {e}"));
         assert!(images > 20, "{images} images are too few to mean anything");
