@@ -13,6 +13,7 @@
 use super::call::{Call, DefinedRow, decode_answer};
 use super::moved::{MovedRows, Progress, keep_until};
 use super::pending::{Answer, Watch};
+use super::pieces;
 use super::pool::lock;
 use super::rows::Steps;
 use super::shared::{Alone, Shared};
@@ -224,15 +225,24 @@ impl Shared {
         let clearing = Clearing::new(self);
         self.pool.spawn(async move {
             let shared = &clearing.0;
-            let call = Call::Clear(space, prefix, CLEARED_ROWS).encode();
-            while !shared.is_closing.load(Ordering::Relaxed) {
-                match shared.call(&call).await {
-                    Ok(sql::run::Answer { tag: sql::run::Tag::Delete(1..), .. }) => {}
-                    // The next open tries again.
-                    Ok(_) | Err(_) => return,
-                }
+            if shared.has_pieces.load(Ordering::Relaxed)
+                && let Some(id) = prefix.first_chunk()
+            {
+                shared.clear_all(pieces::SPACE, pieces::pieces_of(*id).to_vec()).await;
             }
+            shared.clear_all(space, prefix).await;
         });
+    }
+
+    async fn clear_all(&self, space: Space, prefix: Vec<u8>) {
+        let call = Call::Clear(space, prefix, CLEARED_ROWS).encode();
+        while !self.is_closing.load(Ordering::Relaxed) {
+            match self.call(&call).await {
+                Ok(sql::run::Answer { tag: sql::run::Tag::Delete(1..), .. }) => {}
+                // The next open tries again.
+                Ok(_) | Err(_) => return,
+            }
+        }
     }
 
     /// Looks in the background for what the last process had dropped and not deleted: keys that
@@ -341,8 +351,10 @@ impl Drop for Clearing {
 /// The beginnings of all keys that the catalog leads to.
 pub(super) fn ids(catalog: &Catalog) -> BTreeSet<Vec<u8>> {
     let of_table = |table: &Arc<sql::catalog::Table>| {
-        let indexes = table.relation.indexes.iter().map(|index| index.id);
-        std::iter::once(table.relation.id).chain(indexes).collect::<Vec<_>>()
+        let (id, indexes) = (table.relation.id, table.relation.indexes.iter());
+        let mut all: Vec<_> = indexes.map(|index| sql::catalog::prefix(index.id)).collect();
+        all.extend([sql::catalog::prefix(id), pieces::pieces_of(id.to_bytes()).to_vec()]);
+        all
     };
-    catalog.tables().flat_map(of_table).map(sql::catalog::prefix).collect()
+    catalog.tables().flat_map(of_table).collect()
 }

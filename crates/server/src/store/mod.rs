@@ -23,6 +23,7 @@ mod open;
 mod options;
 mod panics;
 mod pending;
+mod pieces;
 mod pipeline;
 mod pool;
 mod procedure;

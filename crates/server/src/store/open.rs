@@ -7,6 +7,7 @@ use super::connection::Connection;
 use super::define::ids;
 use super::held::Held;
 use super::options::{OpenError, StoreOptions};
+use super::pieces;
 use super::pool::{Pace, Pool};
 use super::procedure::{NAME, Statements};
 use super::shared::Shared;
@@ -61,12 +62,14 @@ impl Store {
     /// Why it is not open.
     pub fn open(mut options: StoreOptions) -> Result<Store, OpenError> {
         let spaces = Spaces::new();
+        // Calls that are replayed may find any.
+        let has_pieces = Arc::new(AtomicBool::new(true));
         let tuning = tuning(&options);
         // Half of the longest call: it has the plan and what rows have besides, too.
         options.copy_bytes_max = options.copy_bytes_max.min(tuning.argument_bytes_max / 2);
         let mut database = spaces
             .register(Database::options())
-            .raw_procedure(Arc::new(Statements::new(spaces)))
+            .raw_procedure(Arc::new(Statements::new(spaces, Arc::clone(&has_pieces))))
             .tuning(tuning)
             .data_bytes_max(options.data_bytes_max)
             .log_bytes_max(options.log_bytes_max);
@@ -81,6 +84,9 @@ impl Store {
             database = database.workers(options.workers);
         }
         let database = (options.adjust)(database).open_device(options.device.clone())?;
+        let table = spaces.table(pieces::SPACE);
+        let first = database.snapshot()?.range(table, &pieces::FIRST_KEY[..]..).next();
+        has_pieces.store(first.is_some(), Ordering::Relaxed);
         let pool = Pool::new(options.threads, turns(&options), Pace::of(&options))
             .map_err(OpenError::Threads)?;
         let pool = Arc::new(pool);
@@ -101,6 +107,7 @@ impl Store {
             last: Mutex::default(),
             kept: Mutex::default(),
             private_versions: AtomicU64::new(0),
+            has_pieces,
             clearing: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
             checkpoints: tokio::sync::Mutex::default(),

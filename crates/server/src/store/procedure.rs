@@ -8,9 +8,10 @@ use super::spaces::Spaces;
 use super::statement::plan_bytes;
 use nvcaracal::{Abort, Sequences, Stop, Transaction, WriteSet, raw};
 use sql::ir::{Plan, Space};
-use sql::run::{Answer, Tag};
+use sql::run::{Answer, Rows, Tag};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use values::{Error, Result, SqlState};
 
@@ -49,11 +50,26 @@ impl Plans {
 pub(super) struct Statements {
     pub(super) spaces: Spaces,
     plans: Mutex<Plans>,
+    /// Whether there may be rows in pieces.
+    pub(super) has_pieces: Arc<AtomicBool>,
 }
 
 impl Statements {
-    pub(super) fn new(spaces: Spaces) -> Statements {
-        Statements { spaces, plans: Mutex::default() }
+    pub(super) fn new(spaces: Spaces, has_pieces: Arc<AtomicBool>) -> Statements {
+        Statements { spaces, plans: Mutex::default(), has_pieces }
+    }
+
+    /// The rows of a call that passes by the rows with these keys.
+    pub(super) fn rows<'r, 'a, 'e>(
+        &'r self,
+        tx: &'r mut Transaction<'a, 'e>,
+        steps: Steps,
+        numbers: Numbers,
+        passed: &'r [Vec<u8>],
+    ) -> CallRows<'r, 'a, 'e> {
+        let (spaces, has_pieces) = (&self.spaces, &*self.has_pieces);
+        let (stopped, notices) = Default::default();
+        CallRows { spaces, tx, steps, numbers, passed, has_pieces, stopped, notices }
     }
 
     pub(super) fn plan(&self, bytes: &[u8]) -> Result<Arc<Plan>> {
@@ -87,9 +103,7 @@ impl Statements {
         tx: &mut Transaction<'_, '_>,
     ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(run.steps_max), Numbers::new(&run.numbers));
-        let (stopped, notices) = Default::default();
-        let mut rows =
-            CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped, notices };
+        let mut rows = self.rows(tx, steps, numbers, passed);
         let answer = self.plan(run.plan).and_then(|plan| {
             let answer = sql::run::run(&plan, &run.context()?, &mut rows)?;
             let answer = encode_answer(answer);
@@ -116,13 +130,14 @@ impl Statements {
     }
 
     fn define(&self, rows: &[DefinedRow], tx: &mut Transaction<'_, '_>) -> Result<(), Stop> {
+        let mut written = self.rows(tx, Steps::new(0), Numbers::new(&BTreeMap::new()), &[]);
         for DefinedRow { space, key, row } in rows {
-            let table = self.spaces.table(*space);
-            match row {
-                Some(row) => tx.insert_bytes(table, &key[..], row)?,
-                None => {
-                    tx.delete(table, &key[..])?;
-                }
+            let done = match row {
+                Some(row) => written.put(*space, key, row),
+                None => written.delete(*space, key),
+            };
+            if let Err(error) = done {
+                return Err(written.stopped.unwrap_or_else(|| refused(&error)));
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::notices::form::Notices;
 use super::pending::Watch;
+use super::pieces::{self, Head};
 use super::pool::Pool;
 use super::slices::Slices;
 use super::spaces::{Spaces, sequence};
@@ -13,8 +14,12 @@ use std::future::Future;
 use std::ops::{Bound, ControlFlow};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use values::{Error, Result, SqlState};
+
+/// As often a reader of the newest state gathers a row that others write meanwhile.
+const GATHERS_MAX: u32 = 10_000;
 
 /// Counts steps up to a limit.
 pub(super) struct Steps {
@@ -144,6 +149,8 @@ pub(super) struct CallRows<'r, 'a, 'e> {
     pub(super) numbers: Numbers,
     /// The keys of rows that the statement passes by, in order.
     pub(super) passed: &'r [Vec<u8>],
+    /// Whether there may be rows in pieces.
+    pub(super) has_pieces: &'r AtomicBool,
     /// Why the library ended the run: to be passed on.
     pub(super) stopped: Option<Stop>,
     /// What the call tells listeners.
@@ -157,13 +164,59 @@ impl CallRows<'_, '_, '_> {
             ended()
         })
     }
+
+    /// What is stored at a key, which may be the head of a row in pieces.
+    fn stored(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let found = self.tx.get_bytes(self.spaces.table(space), key);
+        let found = found.map(|row| row.map(<[u8]>::to_vec));
+        self.pass(found)
+    }
+
+    fn store(&mut self, space: Space, key: &[u8], bytes: &[u8]) -> Result<()> {
+        let table = self.spaces.table(space);
+        // A row that may only be updated is declared as such.
+        let written = match self.tx.update_bytes(table, key, bytes) {
+            Ok(false) => self.tx.insert_bytes(table, key, bytes),
+            other => other.map(|_| ()),
+        };
+        self.pass(written)
+    }
+
+    fn remove(&mut self, space: Space, key: &[u8]) -> Result<()> {
+        let deleted = self.tx.delete(self.spaces.table(space), key).map(|_| ());
+        self.pass(deleted)
+    }
+
+    /// Deletes the pieces of the row with this key, if it is in pieces.
+    fn remove_pieces(&mut self, space: Space, key: &[u8]) -> Result<()> {
+        if !self.has_pieces.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let stored = self.stored(space, key)?;
+        let Some(head) = stored.as_deref().and_then(Head::read) else { return Ok(()) };
+        head.keys(key).try_for_each(|key| self.remove(pieces::SPACE, &key))
+    }
+
+    /// Writes the pieces of a row that is longer than the store takes. Returns its head.
+    ///
+    /// # Errors
+    /// That the key is too long for it.
+    fn store_pieces(&mut self, key: &[u8], row: &[u8]) -> Result<Option<Vec<u8>>> {
+        let Some(split) = pieces::split(key, row)? else { return Ok(None) };
+        self.has_pieces.store(true, Ordering::Relaxed);
+        for (key, piece) in &split.pieces {
+            self.store(pieces::SPACE, key, piece)?;
+        }
+        Ok(Some(split.head))
+    }
 }
 
 impl Rows for CallRows<'_, '_, '_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let found = self.tx.get_bytes(self.spaces.table(space), key);
-        let found = found.map(|row| row.map(<[u8]>::to_vec));
-        self.pass(found)
+        let Some(stored) = self.stored(space, key)? else { return Ok(None) };
+        let Some(head) = Head::read(&stored) else { return Ok(Some(stored)) };
+        let row = head.gather(key, |key| self.stored(pieces::SPACE, key))?;
+        row.ok_or_else(pieces::damaged).map(Some)
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
@@ -180,16 +233,14 @@ impl Rows for CallRows<'_, '_, '_> {
     }
 
     fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
-        let table = self.spaces.table(space);
-        // A row that may only be updated is declared as such.
-        let written = match self.tx.update_bytes(table, key, row) {
-            Ok(false) => self.tx.insert_bytes(table, key, row),
-            other => other.map(|_| ()),
-        };
-        self.pass(written)
+        self.remove_pieces(space, key)?;
+        let head = self.store_pieces(key, row)?;
+        self.store(space, key, head.as_deref().unwrap_or(row))
     }
 
     fn insert(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
+        let head = self.store_pieces(key, row)?;
+        let row = head.as_deref().unwrap_or(row);
         let written = self.tx.insert_bytes(self.spaces.table(space), key, row);
         self.pass(written)
     }
@@ -200,8 +251,8 @@ impl Rows for CallRows<'_, '_, '_> {
     }
 
     fn delete(&mut self, space: Space, key: &[u8]) -> Result<()> {
-        let deleted = self.tx.delete(self.spaces.table(space), key).map(|_| ());
-        self.pass(deleted)
+        self.remove_pieces(space, key)?;
+        self.remove(space, key)
     }
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
@@ -340,17 +391,8 @@ impl<'r> ReadRows<'r> {
         !self.hidden.is_empty() && id.is_some_and(|id| self.hidden.contains(&id))
     }
 
-    /// Whether it would have had to wait, and is to be repeated.
-    pub(super) fn is_later(&self) -> bool {
-        matches!(self.reads, Reads::Newest { is_later: true, .. })
-    }
-}
-
-impl Rows for ReadRows<'_> {
-    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if self.is_hidden(key) {
-            return Ok(None);
-        }
+    /// What is stored at a key, which may be the head of a row in pieces.
+    fn stored(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let table = self.spaces.table(space);
         let found = match &mut self.reads {
             Reads::Nothing => return Err(reads_all_the_same()),
@@ -368,6 +410,30 @@ impl Rows for ReadRows<'_> {
             }
         };
         found.map_err(super::failure::of_read)
+    }
+
+    /// Whether it would have had to wait, and is to be repeated.
+    pub(super) fn is_later(&self) -> bool {
+        matches!(self.reads, Reads::Newest { is_later: true, .. })
+    }
+}
+
+impl Rows for ReadRows<'_> {
+    fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if self.is_hidden(key) {
+            return Ok(None);
+        }
+        // The newest state may be another one between a head and its pieces.
+        let is_newest = matches!(self.reads, Reads::Newest { .. });
+        for _ in 0..if is_newest { GATHERS_MAX } else { 1 } {
+            let Some(stored) = self.stored(space, key)? else { return Ok(None) };
+            let Some(head) = Head::read(&stored) else { return Ok(Some(stored)) };
+            let row = head.gather(key, |key| self.stored(pieces::SPACE, key))?;
+            if row.is_some() {
+                return Ok(row);
+            }
+        }
+        Err(pieces::damaged())
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {

@@ -71,6 +71,8 @@ pub(super) struct Shared {
     pub(super) kept: Mutex<Vec<Arc<Slot>>>,
     /// How many versions of catalogs blocks have had.
     pub(super) private_versions: AtomicU64,
+    /// Whether there may be rows in pieces.
+    pub(super) has_pieces: Arc<AtomicBool>,
     /// How many beginnings of keys are being cleared.
     pub(super) clearing: AtomicUsize,
     pub(super) is_closing: AtomicBool,

@@ -20,7 +20,7 @@ fn large_answers_long_runs_and_long_rows_are_refused() {
     let rows: Vec<_> = (0..100).map(|n| format!("({n}, repeat('x', 200000))")).collect();
     client.run(&format!("INSERT INTO t VALUES {}", rows.join(","))).unwrap();
     refused(&mut client, "UPDATE t SET a = a + 1000 RETURNING b", "54000");
-    refused(&mut client, "UPDATE t SET b = repeat('x', 262200) WHERE a = 1", "54000");
+    refused(&mut client, "UPDATE t SET b = repeat('x', 16777210) WHERE a = 1", "54000");
     refused(&mut client, "INSERT INTO t VALUES (1, 'again')", "23505");
     assert_eq!(client.value("SELECT count(*) FROM t WHERE length(b) = 200000"), "100");
 }

@@ -19,6 +19,7 @@ mod foreign_keys;
 mod indexes;
 mod large_definitions;
 mod limits;
+mod long_rows;
 mod memory;
 mod notices;
 mod order;

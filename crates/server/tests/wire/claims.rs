@@ -479,7 +479,7 @@ fn lock_table_keeps_other_blocks_out() {
     assert_eq!(alone.query(&format!("{row} NOWAIT")), ["error 55P03", "ready"]);
     alone.query("SET lock_timeout = 30");
     assert_eq!(alone.query(&format!("{row} SKIP LOCKED")), ["error 55P03", "ready"]);
-    // Rows that others have are passed by, their table is not, though there is no row to be answered.
+    // Rows that others have are passed by, their table is not, though no row would be answered.
     for rows in ["", " FOR UPDATE"] {
         one.query(&format!("SELECT FROM job{rows}"));
         for text in [TAKE, &format!("UPDATE job SET who = 1 WHERE id = ({TAKE})")] {

@@ -4,7 +4,7 @@ use super::form::{Form, Style};
 use values::{Error, Result, SqlState};
 
 /// The longest line: a row has less.
-pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
+pub(super) const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

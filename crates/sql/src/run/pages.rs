@@ -3,7 +3,7 @@
 use super::evaluate::malformed;
 use super::range::Range;
 use super::rows::{Entry, Rows};
-use super::scan::{decode, layout};
+use super::scan::{decode, layout, whole};
 use crate::ir::{ColumnNumber, Relation};
 use values::row::Layout;
 use values::{Datum, Result, key};
@@ -15,7 +15,12 @@ pub struct Pages {
     targets: Vec<ColumnNumber>,
     layout: Layout,
     range: Range,
+    /// Entries of the range that were not given yet.
+    found: std::vec::IntoIter<Entry>,
 }
+
+/// A page ends behind so many bytes of rows.
+const PAGE_BYTES: usize = 4 << 20;
 
 impl Pages {
     /// Before the first row; these columns are wanted.
@@ -26,6 +31,7 @@ impl Pages {
             layout: layout(relation),
             relation: relation.clone(),
             targets: targets.to_vec(),
+            found: Vec::new().into_iter(),
         }
     }
 
@@ -34,12 +40,20 @@ impl Pages {
     /// # Errors
     /// Of reading, or a damaged row.
     pub fn next_page(&mut self, rows: &mut dyn Rows) -> Result<Vec<Vec<Datum>>> {
-        let page = self.range.next_page(rows)?.unwrap_or_default();
-        let row = |(_, bytes): &Entry| {
-            let row = decode(&self.relation, &self.layout, bytes)?;
+        if self.found.len() == 0 {
+            self.found = self.range.next_page(rows)?.unwrap_or_default().into_iter();
+        }
+        let (mut page, mut bytes_found) = (Vec::with_capacity(self.found.len()), 0);
+        while bytes_found < PAGE_BYTES
+            && let Some(entry) = self.found.next()
+        {
+            let (_, bytes) = whole(&self.relation, entry, rows)?;
+            bytes_found += bytes.len();
+            let row = decode(&self.relation, &self.layout, &bytes)?;
             let value = |target: &ColumnNumber| row.get(usize::from(*target)).cloned();
-            self.targets.iter().map(|target| value(target).ok_or_else(malformed)).collect()
-        };
-        page.iter().map(row).collect()
+            let row = self.targets.iter().map(|target| value(target).ok_or_else(malformed));
+            page.push(row.collect::<Result<Vec<Datum>>>()?);
+        }
+        Ok(page)
     }
 }

@@ -5,11 +5,11 @@ use super::entries::order;
 use super::evaluate::{Evaluator, malformed};
 use super::ordered::visit_ordered;
 use super::path::{Key, KeyValues, Path, path};
-use super::rows::Entry;
+use super::rows::{Entry, Rows};
 use super::weight;
 use crate::ir::{Access, Among, Expression, Index, Members, ObjectId, Relation, Source, Space};
 use std::ops::ControlFlow;
-use values::row::Layout;
+use values::row::{IN_PIECES, Layout};
 use values::{Datum, Error, Result, SqlState, Type, key};
 
 /// A row with the key that it has in the store.
@@ -299,12 +299,21 @@ pub(super) fn row_of(
     entry: Entry,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<Entry> {
-    let Some(index) = index else { return Ok(entry) };
+    let Some(index) = index else { return whole(relation, entry, evaluator.rows) };
     let key = primary_of(relation, index, &entry)?;
     let bytes = evaluator.rows.get(relation.space, &key)?.ok_or_else(|| {
         Error::corrupted(format!("index \"{}\" has an entry without a row", index.name))
     })?;
     Ok((key, bytes))
+}
+
+/// A row that a scan has found, also if it is kept in pieces: only a look-up gathers those.
+pub(super) fn whole(relation: &Relation, entry: Entry, rows: &mut dyn Rows) -> Result<Entry> {
+    if entry.1.first() != Some(&IN_PIECES) {
+        return Ok(entry);
+    }
+    let bytes = rows.get(relation.space, &entry.0)?;
+    Ok((entry.0, bytes.ok_or_else(|| Error::corrupted("a row of a scan is gone"))?))
 }
 
 /// The primary key that an entry of an index leads to: its value, or the end of its key.

@@ -18,6 +18,8 @@ use crate::{
 
 /// The version of the layout.
 const VERSION: u8 = 1;
+/// The first byte of what a store has instead of a row that it keeps in pieces: no row begins so.
+pub const IN_PIECES: u8 = u8::MAX;
 const HEADER_BYTES: usize = 3;
 const END_BYTES: usize = 4;
 /// Room for most rows, so that they do not grow while they are made.

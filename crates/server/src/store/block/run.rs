@@ -151,9 +151,7 @@ impl Statements {
         tx: &mut Transaction<'_, '_>,
     ) -> Result<Vec<u8>, Stop> {
         let (steps, numbers) = (Steps::new(block.steps_max), Numbers::new(&block.numbers));
-        let (passed, stopped, notices) = (&[][..], None, Default::default());
-        let mut rows =
-            CallRows { spaces: &self.spaces, tx, steps, numbers, passed, stopped, notices };
+        let mut rows = self.rows(tx, steps, numbers, &[]);
         let mut progress = Progress::new();
         let ended = self.run_all(block, &mut rows, &mut progress);
         if let Some(stop) = rows.stopped {

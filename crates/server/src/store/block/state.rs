@@ -325,8 +325,7 @@ impl BlockState {
         let grant = below.watch.is_some().then(|| shared.memory.grant());
         let system = planned.system(&run.session, run.services.clone());
         let context = Context { system, grant: grant.clone(), ..self.context(run, options) };
-        let holding = self.holding.as_ref().filter(|_| planned.claims_rows());
-        let claiming = holding.map(|holding| Claiming::new(holding, &planned.claims));
+        let claiming = self.holding.as_ref().and_then(|own| Claiming::of(own, &planned.claims));
         let mut rows = BlockReads::new(read, below.gets_max, &self.numbers, claiming);
         let mark = self.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut self.buffer));

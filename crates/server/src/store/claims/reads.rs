@@ -19,6 +19,11 @@ pub(in super::super) struct Claiming<'h> {
 }
 
 impl<'h> Claiming<'h> {
+    /// Those of a plan that claims rows.
+    pub(in super::super) fn of(holding: &'h Holding, claims: &'h [Claim]) -> Option<Claiming<'h>> {
+        (!claims.is_empty()).then(|| Claiming::new(holding, claims))
+    }
+
     pub(in super::super) fn new(holding: &'h Holding, claims: &'h [Claim]) -> Claiming<'h> {
         Claiming { holding, claims, passed: BTreeSet::new(), rows: Vec::new() }
     }
