@@ -60,7 +60,8 @@ struct Argument {
 
 pub(crate) fn expand(attribute: TokenStream, function: ItemFn) -> Result<TokenStream> {
     let options = options(attribute)?;
-    let ItemFn { attrs, vis, sig, block } = function;
+    let ItemFn { attrs, vis, modifiers, sig, block } = function;
+    modifiers.require_empty()?;
     if sig.asyncness.is_some() || !sig.generics.params.is_empty() {
         return Err(Error::new(sig.span(), "a procedure is no `async` and no generic function"));
     }
