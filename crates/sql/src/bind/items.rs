@@ -1,6 +1,6 @@
 //! The columns of an answer, by SELECT or RETURNING.
 
-use super::binder::{Binder, name_of, table_name, unsupported};
+use super::binder::{Binder, name_of, own_name, unsupported};
 use super::coerce::Bound;
 use super::conditions::Conjunct;
 use super::door::check_wildcard;
@@ -86,7 +86,7 @@ impl Binder<'_> {
                     star,
                 ) => {
                     check_wildcard(star)?;
-                    let table = table_name(name)?;
+                    let table = own_name(name)?;
                     let columns = self.wildcard(Some(&table), &mut items)?;
                     self.note_star(star, Some(&table), &columns)?;
                 }
