@@ -30,6 +30,8 @@ UPDATE nowhere.t SET n = 1;
 SELECT app.t.what, public.t.what FROM app.t, t ORDER BY app.t.id;
 SELECT * FROM app.t JOIN public.t ON app.t.id = public.t.id;
 SELECT t.what FROM app.t, t;
+SELECT public.t.* FROM app.t, t;
+SELECT app.t.what FROM t;
 SELECT a.what FROM app.t a, public.t a;
 UPDATE app.t SET what = public.t.what || app.t.what FROM public.t WHERE app.t.id = public.t.id RETURNING app.t.what;
 UPDATE app.t SET what = 'app' WHERE app.t.id = 1;

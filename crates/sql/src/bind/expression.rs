@@ -110,6 +110,10 @@ impl Binder<'_> {
             if let Some(found) = found.map_err(|error| error.at(position))? {
                 return self.own_column(found, position);
             }
+            let own = name_of(table);
+            if self.scope.has_table(&own) && self.scope.may_add(&own, Some(id)) {
+                return Err(hidden(Some(&own), "").at(position));
+            }
         }
         self.column(Some(table), column)
     }

@@ -218,12 +218,17 @@ impl Scope {
         table: &str,
         name: &str,
     ) -> Result<Option<Resolved>> {
-        let mut all = self.tables.iter().skip(self.hidden.0);
-        let is_it = |own: &&ScopeTable| own.schema == Some(schema) && own.name == table;
-        match all.find(is_it) {
-            Some(found) => only(found.columns.iter(), name),
+        match self.all_in(schema, table) {
+            Some(columns) => only(columns.iter(), name),
             None => Ok(None),
         }
+    }
+
+    /// The columns that `schema.table.*` means; `None` if there is no such table.
+    pub(super) fn all_in(&self, schema: SchemaId, table: &str) -> Option<&[Resolved]> {
+        let mut all = self.tables.iter().skip(self.hidden.0);
+        let found = all.find(|own| own.schema == Some(schema) && own.name == table);
+        found.map(|own| &own.columns[..])
     }
 
     /// Whether a table of this name and schema may be added: another one is not called so, unless
