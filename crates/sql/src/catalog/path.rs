@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
-/// The user and the database that there are.
+/// The name of the one user and of the one database.
 pub const NAME: &str = "nvcaracal";
 /// The schemas of the system catalog.
 pub const SYSTEM_SCHEMAS: [&str; 2] = ["pg_catalog", "information_schema"];
-/// The one that is searched first unless a path says where.
+/// The schema that is searched first unless the path states its place.
 pub(super) const PG_CATALOG: &str = SYSTEM_SCHEMAS[0];
-/// The name in a path that stands for the user's.
+/// Stands in a path for the schema named after the user.
 const USER: &str = "$user";
 
 /// The name of a relation or type as a statement writes it, perhaps after a schema.
@@ -29,7 +29,10 @@ impl Written {
         Written { schema: None, own: own.into() }
     }
 
-    /// The name that these parts are: after a schema, after the database, too, or alone.
+    /// Reads the parts of a name: `own`, `schema.own` or `database.schema.own`.
+    ///
+    /// # Errors
+    /// More parts, or another database.
     pub fn of_parts(parts: &[String]) -> Result<Written> {
         let (schema, own) = match parts {
             [own] => (None, own),
@@ -65,40 +68,40 @@ impl fmt::Display for Written {
     }
 }
 
-/// The names of schemas in which a session looks for what has none before its name:
-/// `search_path`. `"$user", public` unless the session sets it.
+/// `search_path`: the names of the schemas in which a session looks up unqualified names.
+/// `"$user", public` unless the session sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path(Names);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum Names {
-    /// What sessions begin with.
+    /// The initial path of each session.
     #[default]
     Default,
-    /// The first schema, whatever it is called.
+    /// Schema 2200 alone, whatever its name.
     Public,
     Stated(Arc<[String]>),
 }
 
 impl Path {
-    /// Reads the value of `search_path`; `None` if it is no list of names.
+    /// Parses a value of `search_path`; `None` if it is not a list of names.
     pub fn parse(text: &str) -> Option<Path> {
         let names = names_of(text)?;
         let is_default = names == [USER, "public"];
         Some(Path(if is_default { Names::Default } else { Names::Stated(names.into()) }))
     }
 
-    /// The path of the texts of views: it has the first schema only, whatever it is called.
+    /// The path for texts of views: schema 2200 alone, whatever its name.
     pub(super) fn public() -> Path {
         Path(Names::Public)
     }
 
-    /// Whether it is that of the texts of views.
+    /// Returns true for the path of views.
     pub(super) fn is_public(&self) -> bool {
         self.0 == Names::Public
     }
 
-    /// The names, in order.
+    /// Returns the names in order, with the user for `$user`.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let (stated, default): (&[String], &[&str]) = match &self.0 {
             Names::Default => (&[], &[NAME, "public"]),
@@ -113,16 +116,16 @@ impl Path {
     }
 }
 
-/// A schema of a path that exists.
+/// An existing schema of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// One with relations that statements have made.
+    /// A schema of user objects.
     Made(SchemaId),
-    /// One of the system catalog, by its name.
+    /// A schema of the system catalog, by name.
     System(&'static str),
 }
 
-/// The names in a list with commas: small letters unless they are in quotes.
+/// Splits a list at its commas. Names without quotes become lower case.
 fn names_of(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim_start();
@@ -146,7 +149,7 @@ fn names_of(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A name up to the quote behind it, and what comes then.
+/// Splits a text at the quote that ends a name.
 fn until_quote(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The one place that finds what names mean.
+//! Resolves names along the path of a session.
 
 use super::path::{PG_CATALOG, Path, Place, SYSTEM_SCHEMAS, Written};
 use super::snapshot::Catalog;
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use values::{EnumType, Error, Result, SqlState};
 
 impl Catalog {
-    /// The same catalog, in which names are looked for along this path.
+    /// Returns a view of the catalog that resolves names along `path`.
     pub fn along(&self, path: &Path) -> Cow<'_, Catalog> {
         match *path == self.path {
             true => Cow::Borrowed(self),
@@ -16,7 +16,7 @@ impl Catalog {
         }
     }
 
-    /// The same of a catalog that is shared.
+    /// [`Catalog::along`] for a shared catalog.
     #[must_use]
     pub fn shared_along(self: &Arc<Catalog>, path: &Path) -> Arc<Catalog> {
         match self.along(path) {
@@ -25,7 +25,7 @@ impl Catalog {
         }
     }
 
-    /// The same catalog along the path of definitions that are kept, which has `public` only.
+    /// Returns a view of the catalog for texts of views, along `public` alone.
     pub fn along_public(&self) -> &Catalog {
         if self.path.is_public() {
             return self;
@@ -40,27 +40,27 @@ impl Catalog {
         next
     }
 
-    /// The schema with this name.
+    /// Finds a schema by its name.
     pub fn schema_named(&self, name: &str) -> Option<SchemaId> {
         self.schemas_by_name.get(name).copied()
     }
 
-    /// The name of a schema.
+    /// Returns the name of a schema.
     pub fn schema_name(&self, id: SchemaId) -> &str {
         self.schemas.get(&id).map_or("", |name| name)
     }
 
-    /// All schemas that statements can make relations in, by id.
+    /// Iterates over the schemas of user objects, by id.
     pub fn schemas(&self) -> impl Iterator<Item = (SchemaId, &str)> {
         self.schemas.iter().map(|(id, name)| (*id, &**name))
     }
 
-    /// The schemas in which names without one are looked for, in order.
+    /// Returns the schemas in which unqualified names are looked up, in order.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// The names of the schemas of the path that exist; the system's own, too, if `implicit`.
+    /// Returns the names of the existing schemas of the path, with `pg_catalog` if `implicit`.
     pub fn searched(&self, implicit: bool) -> Vec<&str> {
         let names: Vec<&str> = self.path.names().collect();
         let is_stated = |name: &str| names.contains(&name);
@@ -72,7 +72,7 @@ impl Catalog {
         self.places.iter().filter_map(name).collect()
     }
 
-    /// Looks up which schemas of the path exist.
+    /// Resolves the names of the path to schemas.
     pub(super) fn find_places(&mut self) {
         self.public = OnceLock::new();
         let place = |name: &str| {
@@ -96,10 +96,10 @@ impl Catalog {
         self.places = places;
     }
 
-    /// The schema that a name states.
+    /// Finds the schema of a qualified name.
     ///
     /// # Errors
-    /// That there is no such schema.
+    /// The schema does not exist.
     fn stated(&self, schema: &str) -> Result<SchemaId> {
         match self.schema_named(schema) {
             Some(id) => Ok(id),
@@ -109,19 +109,19 @@ impl Catalog {
         }
     }
 
-    /// The name of the relation that a statement means: in the schema that it states, or in the
-    /// first one of the path that has such a relation. Nothing has the name if there is none.
+    /// Resolves the name of a relation: in the stated schema, or in the first schema of the path
+    /// with such a relation. If no schema has one, the result names no relation.
     ///
     /// # Errors
-    /// That the schema does not exist.
+    /// The stated schema does not exist.
     pub fn relation(&self, written: &Written) -> Result<Name> {
         self.found(written, |schema| self.is_named_in(schema, &written.own))
     }
 
-    /// The name of the type that a statement has made and another one means, as of a relation.
+    /// Resolves the name of a user type, as [`Catalog::relation`] does.
     ///
     /// # Errors
-    /// That the schema does not exist.
+    /// The stated schema does not exist.
     pub fn type_of(&self, written: &Written) -> Result<Name> {
         self.found(written, |schema| self.has_type(schema, &written.own))
     }
@@ -140,10 +140,10 @@ impl Catalog {
         Ok(Name::new(schema, &*written.own))
     }
 
-    /// The name that a statement gives what it makes.
+    /// Resolves the name of a new object: in the stated schema, or in the first one of the path.
     ///
     /// # Errors
-    /// That the schema does not exist, or is none for what statements make.
+    /// The schema does not exist, the path is empty, or the schema is one of the system.
     pub fn new_name(&self, written: &Written) -> Result<Name> {
         let schema = match &written.schema {
             Some(schema) => self.stated(schema)?,
@@ -165,29 +165,29 @@ impl Catalog {
         Ok(Name::new(schema, &*written.own))
     }
 
-    /// Whether a schema is searched although the path does not state it.
+    /// Returns true for `pg_catalog` if the path does not state it.
     fn is_implicit(&self, place: &Place) -> bool {
         *place == Place::System(PG_CATALOG) && self.path.names().all(|name| name != PG_CATALOG)
     }
 
-    /// The schema of a type that a statement has made.
+    /// Returns the schema of a user type.
     pub fn schema_of_type(&self, ty: EnumType) -> SchemaId {
         let id = crate::ir::ObjectId::new(ty.oid().number());
         self.type_schemas.get(&id).copied().unwrap_or(SchemaId::PUBLIC)
     }
 
-    /// The name of a type that a statement has made.
+    /// Returns the qualified name of a user type.
     pub fn name_of_type(&self, ty: EnumType) -> Name {
         Name::new(self.schema_of_type(ty), ty.name())
     }
 
-    /// Whether a relation is found by its name alone.
+    /// Returns true if the unqualified name resolves to this relation.
     pub fn is_visible(&self, name: &Name) -> bool {
         let written = Written::plain(&*name.own);
         self.relation(&written).is_ok_and(|found| found.schema == name.schema)
     }
 
-    /// Whether a type that a statement has made is found by its name alone.
+    /// Returns true if the unqualified name resolves to this type.
     pub fn is_visible_type(&self, ty: EnumType) -> bool {
         let found = self.type_of(&Written::plain(ty.name()));
         found.is_ok_and(|found| found.schema == self.schema_of_type(ty))

@@ -1,4 +1,4 @@
-//! SET SCHEMA: a relation gets into another schema, with what belongs to it.
+//! SET SCHEMA: moves a relation with its indexes and owned sequences into another schema.
 
 use super::definition::{Definition, already_there, move_target};
 use super::foreign::rename_in_keys;
@@ -36,14 +36,17 @@ pub(super) fn set_schema(catalog: &Catalog, tree: &SetSchema) -> Result<Definiti
     Ok(definition)
 }
 
-/// A schema that something gets into.
+/// The target of a move.
 struct Moving<'c> {
     catalog: &'c Catalog,
     schema: SchemaId,
 }
 
 impl Moving<'_> {
-    /// The name in the other schema, where nothing may have it.
+    /// Returns the name in the target schema.
+    ///
+    /// # Errors
+    /// The target schema has a relation of this name.
     fn name(&self, own: &str) -> Result<Name> {
         let name = Name::new(self.schema, own);
         match self.catalog.is_named(&name) {

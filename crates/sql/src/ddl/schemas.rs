@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{EnumType, Error, Result, SqlState, Type};
 
-/// The name of a schema that is made.
+/// Reads the name of a schema.
 fn schema_name(name: &ObjectName) -> Result<String> {
     let Written { schema, own } = written_name(name)?;
     match schema {
@@ -57,7 +57,7 @@ pub(super) fn create_schema(
     Ok(Definition::new(TAG, delta))
 }
 
-/// The schema of an owner, who is the one user, is called like that.
+/// Returns the default name of an owner's schema.
 fn owner_name(owner: &Ident) -> String {
     match refuse_owner(owner) {
         Ok(()) => crate::system::NAME.to_owned(),
@@ -101,12 +101,12 @@ pub(super) fn alter_schema(catalog: &Catalog, tree: &AlterSchema) -> Result<Defi
     Ok(Definition::new(TAG, delta))
 }
 
-/// What schemas have that are dropped.
+/// The objects in the schemas of a DROP SCHEMA.
 struct Contents<'c> {
     catalog: &'c Catalog,
     tables: Vec<&'c Arc<Table>>,
     views: Vec<&'c Arc<View>>,
-    /// Sequences that go with no table.
+    /// Sequences that no column of these tables owns.
     sequences: Vec<&'c Arc<Sequence>>,
     types: Vec<EnumType>,
 }
@@ -133,7 +133,7 @@ impl<'c> Contents<'c> {
         }
     }
 
-    /// The objects as messages name them with their schemas, from the oldest on.
+    /// Describes the objects for messages, oldest first, each with its schema.
     fn lines(&self) -> Vec<(SchemaId, String)> {
         let catalog = self.catalog;
         let line =
@@ -212,7 +212,7 @@ fn depended_on(
     views::dependent(message, lines.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// Drops all objects of schemas, and what depends on them.
+/// Drops all objects of the schemas and their dependents.
 fn drop_contents(
     contents: &Contents<'_>,
     statement: &Statement,
@@ -261,7 +261,7 @@ fn drop_contents(
     Ok(())
 }
 
-/// The foreign keys and views of other schemas that are gone, as messages name them.
+/// Describes the dropped dependents in other schemas for messages.
 fn others_gone(contents: &Contents<'_>, next: &Catalog) -> Vec<String> {
     let catalog = contents.catalog;
     let is_left = |name: &Name| next.table(name).is_some();

@@ -6,38 +6,39 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::ops::Deref;
 
-/// The name of a relation or type. It reads as its own name, without the schema.
+/// The qualified name of a relation or type. Dereferences to the unqualified name.
 ///
-/// Its bytes are those of its own name if it is in schema `public`, as when there was no other one.
-/// Of another schema its number is before the name, between two characters that no name has.
+/// In schema `public` it serializes as the unqualified name, which keeps catalogs and plans of
+/// earlier versions readable. In other schemas the number of the schema precedes the name, between
+/// two NULs, which no name contains.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     /// Its schema.
     pub schema: SchemaId,
-    /// The name itself.
+    /// The unqualified name.
     pub own: String,
 }
 
-/// What is around the number of a schema.
+/// Delimits the number of a schema.
 const MARK: char = '\0';
 
 impl Name {
-    /// A name in a schema.
+    /// Returns a name in a schema.
     pub fn new(schema: SchemaId, own: impl Into<String>) -> Name {
         Name { schema, own: own.into() }
     }
 
-    /// A name in schema `public`.
+    /// Returns a name in schema `public`.
     pub fn public(own: impl Into<String>) -> Name {
         Name::new(SchemaId::PUBLIC, own)
     }
 
-    /// Another name in the same schema.
+    /// Returns another name in this schema.
     pub fn beside(&self, own: impl Into<String>) -> Name {
         Name::new(self.schema, own)
     }
 
-    /// The name for which a text stands, as errors have it; `None` if it stands for none.
+    /// Parses the serialized form; `None` if it is damaged.
     pub fn parse(text: &str) -> Option<Name> {
         let Some(rest) = text.strip_prefix(MARK) else { return Some(Name::public(text)) };
         let (number, own) = rest.split_once(MARK)?;
@@ -53,7 +54,7 @@ impl Deref for Name {
     }
 }
 
-/// The text that stands for it, with the number of its schema unless that is `public`.
+/// The serialized form.
 impl From<&Name> for String {
     fn from(name: &Name) -> String {
         match name.schema {
