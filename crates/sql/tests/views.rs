@@ -106,7 +106,8 @@ fn a_view_has_the_columns_that_it_had() {
         "CREATE TABLE t (a int PRIMARY KEY, b text, c int)",
         "CREATE VIEW v AS SELECT *, 'a' AS more FROM t",
     ]);
-    let mut table = sql::catalog::Table::clone(session.catalog.table("t").unwrap());
+    let mut table =
+        sql::catalog::Table::clone(session.catalog.table(&sql::ir::Name::public("t")).unwrap());
     let mut column = table.relation.columns[2].clone();
     column.name = "later".to_owned();
     table.relation.columns.push(column);

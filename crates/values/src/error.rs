@@ -127,6 +127,10 @@ states! {
     INVALID_NAME = b"42602";
     /// A schema that does not exist.
     UNDEFINED_SCHEMA = b"3F000";
+    /// What only the system may do.
+    INSUFFICIENT_PRIVILEGE = b"42501";
+    /// A name that the system keeps for itself.
+    RESERVED_NAME = b"42939";
     /// Text that is no statement.
     SYNTAX_ERROR = b"42601";
     /// A name that is too long.

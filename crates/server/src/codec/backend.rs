@@ -2,6 +2,7 @@
 
 use super::frontend::Format;
 use sql::OutputColumn;
+use sql::ir::{Name, SchemaId};
 use std::fmt::Display;
 use values::{Datum, Error, Modifier, Oid, Type, Zone, binary, text};
 
@@ -225,9 +226,12 @@ impl Messages {
                 field(b'P', &position.number().to_string());
             }
             error.context().into_iter().for_each(|text| field(b'W', text));
-            error.table().into_iter().for_each(|text| {
-                field(b's', "public");
-                field(b't', text);
+            error.table().and_then(Name::parse).into_iter().for_each(|name| {
+                // The names of other schemas are not known here.
+                if name.schema == SchemaId::PUBLIC {
+                    field(b's', "public");
+                }
+                field(b't', &name.own);
             });
             error.column().into_iter().for_each(|text| field(b'c', text));
             error.constraint().into_iter().for_each(|text| field(b'n', text));

@@ -6,7 +6,7 @@ use super::queue::Shape;
 use super::settings::{Settings, joined};
 use crate::config::NAME;
 use crate::store::{Answer, BlockOperation, Control, OutputColumn, Statement};
-use sql::catalog::Deferral;
+use sql::catalog::{Deferral, Written};
 use sql::ir::Kind;
 use sql::parse::{
     BlockModes, ConfigValue, Own, SessionColumn, SessionFunction, SetConfig, SetConstraints,
@@ -151,11 +151,12 @@ impl Conversation {
         }
         self.connection.saw_catalog(self.catalog_version);
         let catalog = self.connection.catalog();
-        let is_there = |name: &str| catalog.table(name).is_some() || catalog.view(name).is_some();
-        let no_table = |names: &[String]| {
-            let missing = names.iter().find(|name| !is_there(name))?;
-            Some((SqlState::UNDEFINED_TABLE, format!("relation \"{missing}\" does not exist")))
+        let check = |written: &Written| {
+            let name = catalog.relation(written)?;
+            let is_there = catalog.table(&name).is_some() || catalog.view(&name).is_some();
+            if is_there { Ok(()) } else { Err(written.missing()) }
         };
+        let no_table = |names: &[Written]| names.iter().try_for_each(check);
         let (tag, missing) = match own {
             Own::Refused(word) => {
                 return Err(Error::unsupported(format!("{word} is not supported"), ""));
@@ -165,10 +166,7 @@ impl Conversation {
             Own::Analyze(tables) => ("ANALYZE", no_table(tables)),
             Own::SetConstraints(set) => return self.set_constraints(set).await,
         };
-        match missing {
-            None => Ok(tag),
-            Some((state, message)) => Err(Error::new(state, message)),
-        }
+        missing.map(|()| tag)
     }
 
     /// SET CONSTRAINTS: checks of the block wait from now on, or do so no longer.
@@ -177,7 +175,7 @@ impl Conversation {
         self.warn_alone(TAG);
         let catalog = self.connection.catalog();
         for name in &set.names {
-            let mut named = catalog.foreign_keys().filter(|key| key.name == *name).peekable();
+            let mut named = catalog.foreign_keys().filter(|key| key.name == name.own).peekable();
             if named.peek().is_none() {
                 let message = format!("constraint \"{name}\" does not exist");
                 return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
@@ -255,7 +253,6 @@ impl Conversation {
     async fn value(&mut self, function: &SessionFunction, values: &[Datum]) -> Result<Datum> {
         Ok(match function {
             SessionFunction::Version => Datum::text(sql::system::version()),
-            SessionFunction::Schema => Datum::text("public"),
             SessionFunction::Database | SessionFunction::User => Datum::text(NAME),
             SessionFunction::ProcessId => Datum::Int4(self.registered.process),
             SessionFunction::IsInRecovery => Datum::Bool(false),

@@ -4,7 +4,6 @@
 use super::conversation::Conversation;
 use super::settings::{Notice, Settings};
 use crate::codec::Severity;
-use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
 impl Conversation {
@@ -85,8 +84,8 @@ impl Conversation {
     /// Takes other values; the modes of the transaction stay.
     fn use_settings(&mut self, next: Settings) {
         let next = next.with_modes_of(&self.settings);
-        if !Arc::ptr_eq(next.zone(), self.settings.zone()) {
-            self.connection.set_zone((**next.zone()).clone());
+        if !next.has_environment_of(&self.settings) {
+            self.connection.set_environment(next.environment());
         }
         self.settings = next;
     }

@@ -164,7 +164,7 @@ impl Conversation {
         shared: Arc<Shared>,
     ) -> Conversation {
         let mut connection = shared.store.connect();
-        connection.set_zone((**settings.zone()).clone());
+        connection.set_environment(settings.environment());
         connection.set_process(registered.process);
         let mut out = Messages::default();
         settings.report(None, &mut out);

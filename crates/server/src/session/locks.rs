@@ -4,8 +4,8 @@ use super::conversation::Conversation;
 use super::queue::Outcome;
 use super::sending::outcome;
 use crate::store::BlockOperation;
-use sql::catalog::Catalog;
-use sql::ir::{ObjectId, Wait};
+use sql::catalog::{Catalog, Written};
+use sql::ir::{Name, ObjectId, Wait};
 use sql::parse::LockTable;
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
@@ -29,21 +29,25 @@ impl Conversation {
 }
 
 /// The tables of these names, and those that views among them name.
-fn tables_of(catalog: &Catalog, names: &[String]) -> Result<Vec<ObjectId>> {
+fn tables_of(catalog: &Catalog, names: &[Written]) -> Result<Vec<ObjectId>> {
     let (mut tables, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut open: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+    let found = |written: &Written| {
+        let name = catalog.relation(written)?;
+        if catalog.is_named(&name) { Ok(name) } else { Err(written.missing()) }
+    };
+    let mut open: Vec<Name> = names.iter().rev().map(found).collect::<Result<_>>()?;
     while let Some(name) = open.pop() {
-        if let Some(table) = catalog.table(name) {
+        if let Some(table) = catalog.table(&name) {
             if seen.insert(table.relation.id) {
                 tables.push(table.relation.id);
             }
-        } else if let Some(view) = catalog.view(name) {
+        } else if let Some(view) = catalog.view(&name) {
             if seen.insert(view.id) {
-                open.extend(view.uses.iter().rev().map(|used| used.relation.as_str()));
+                open.extend(view.uses.iter().rev().map(|used| used.relation.clone()));
             }
         } else {
-            let message = format!("relation \"{name}\" does not exist");
-            return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
+            let message = format!("\"{name}\" is not a table or view");
+            return Err(Error::new(SqlState::WRONG_OBJECT, message));
         }
     }
     Ok(tables)

@@ -235,8 +235,10 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
         is_suspended: bool,
     ) -> io::Result<usize> {
         if let Some(notice) = answer.notice.filter(|_| shape.wants_notices) {
-            let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, notice);
-            self.out.report(Severity::Notice, &notice);
+            for line in notice.lines() {
+                let notice = Error::new(SqlState::SUCCESSFUL_COMPLETION, line);
+                self.out.report(Severity::Notice, &notice);
+            }
         }
         for warning in answer.warnings.iter().filter(|_| shape.wants_warnings) {
             self.out.report(Severity::Warning, warning);

@@ -5,8 +5,10 @@ use super::units::Measure;
 use super::zones::zone;
 use crate::codec::Messages;
 use crate::config::NAME;
+use crate::store::Environment;
+use sql::catalog::Path;
 use sql::parse::BlockModes;
-use sql::system::SERVER_VERSION;
+use sql::system::{SERVER_VERSION, quoted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,6 +156,7 @@ struct Kept {
     /// Those that the client began with, which RESET comes back to.
     initial: BTreeMap<&'static str, String>,
     zone: Arc<Zone>,
+    path: Path,
     /// Settings of the application, which have a period in their name.
     own: BTreeMap<String, String>,
 }
@@ -166,7 +169,7 @@ impl Settings {
     pub(super) fn new<'a>(asked: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Settings> {
         let zone = Arc::new(Zone::utc());
         let (values, initial, own) = Default::default();
-        let kept = Kept { values, initial, zone, own };
+        let kept = Kept { values, initial, zone, path: Path::default(), own };
         let mut settings = Settings { kept: Arc::new(kept), modes: None };
         for (name, value) in asked {
             settings.set(name, value)?;
@@ -178,6 +181,16 @@ impl Settings {
 
     pub(super) fn zone(&self) -> &Arc<Zone> {
         &self.kept.zone
+    }
+
+    /// What plans depend on.
+    pub(super) fn environment(&self) -> Environment {
+        Environment { zone: (*self.kept.zone).clone(), path: self.kept.path.clone() }
+    }
+
+    /// Whether plans depend on the same as those with other settings.
+    pub(super) fn has_environment_of(&self, other: &Settings) -> bool {
+        Arc::ptr_eq(self.zone(), other.zone()) && self.kept.path == other.kept.path
     }
 
     /// How long a client may do nothing in a block.
@@ -348,6 +361,9 @@ impl Settings {
             value = zone.name().to_owned();
             kept.zone = Arc::new(zone);
         }
+        if matches!(known.rule, Rule::SearchPath) {
+            kept.path = Path::parse(&value).ok_or_else(|| invalid(known, &value))?;
+        }
         let has_no_effect = match known.rule {
             Rule::Memory(_) => value != known.value,
             Rule::NoEffect(words) => value != words[0],
@@ -366,6 +382,10 @@ impl Settings {
         if matches!(known.rule, Rule::Zone) {
             let name = kept.values.get(known.name).map_or(known.value, String::as_str);
             kept.zone = Arc::new(zone(name).expect("it was a zone when it was set"));
+        }
+        if matches!(known.rule, Rule::SearchPath) {
+            let text = kept.values.get(known.name).map_or(known.value, String::as_str);
+            kept.path = Path::parse(text).expect("it was a path when it was set");
         }
     }
 
@@ -411,7 +431,14 @@ pub(super) fn joined(name: &str, values: &[String]) -> Result<String> {
         let message = format!("SET {name} takes only one argument");
         return Err(Error::new(SqlState::INVALID_PARAMETER, message));
     }
+    if is_path(name) {
+        return Ok(values.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", "));
+    }
     Ok(values.join(", "))
+}
+
+fn is_path(name: &str) -> bool {
+    known(name).is_ok_and(|known| matches!(known.rule, Rule::SearchPath))
 }
 
 /// A number that is shown with its unit, if it is not below the least one.
@@ -474,15 +501,7 @@ fn accepted(known: &Known, value: &str) -> Result<String> {
                 parts.all(|part| matches!(part, "iso" | "mdy" | "us" | "noneuro" | "noneuropean"));
             all_fit.then(|| known.value.to_owned())
         }
-        Rule::SearchPath => {
-            let mut names = lower.split(',').map(|name| name.trim().trim_matches(['"', '\'']));
-            let all_fit = names.all(|name| matches!(name, "" | "public" | "$user" | "pg_catalog"));
-            if !all_fit {
-                let hint = "All tables are in schema public.";
-                return Err(Error::unsupported("other schemas are not supported", hint));
-            }
-            Some(value.to_owned())
-        }
+        Rule::SearchPath => Path::parse(value).map(|_| value.to_owned()),
     };
     found.ok_or_else(|| invalid(known, value))
 }
@@ -545,6 +564,7 @@ fn invalid(known: &Known, value: &str) -> Error {
         Rule::Memory(_) => {
             error.with_hint("Valid units are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")
         }
+        Rule::SearchPath => error.with_detail("List syntax is invalid."),
         Rule::DateStyle => error.with_hint("Dates are shown as ISO and read as ISO, MDY."),
         _ => error,
     }
@@ -592,7 +612,8 @@ mod tests {
         check("standard_conforming_strings", "on", "ok");
         check("standard_conforming_strings", "off", "0A000");
         check("search_path", "public", "ok");
-        check("search_path", "app", "0A000");
+        check("search_path", "app, \"My App\"", "ok");
+        check("search_path", "app public", "22023");
         check("statement_timeout", "0", "ok");
         check("statement_timeout", "100", "ok");
         check("statement_timeout", "2min", "ok");

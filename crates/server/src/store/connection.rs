@@ -9,7 +9,7 @@ use super::pending::{Answer, Pending, Promise, Watch};
 use super::pipeline::{Pipeline, Task, Work};
 use super::pool::lock;
 use super::shared::Shared;
-use super::statement::{Parsed, Statement};
+use super::statement::{Environment, Parsed, Statement};
 use sql::Grant;
 use sql::MemoryPool;
 use sql::catalog::Catalog;
@@ -17,14 +17,14 @@ use sql::system::Session;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use values::{Datum, Error, Result, SqlState, Timestamp, Type, Zone};
+use values::{Datum, Error, Result, SqlState, Timestamp, Type};
 
 /// One client's connection: its statements take effect in the order in which they are submitted,
 /// however many are under way.
 pub struct Connection {
     pub(super) shared: Arc<Shared>,
     pub(super) pipeline: Arc<Pipeline>,
-    pub(super) zone: Zone,
+    pub(super) environment: Environment,
     pub(super) session: Arc<Session>,
     pub(super) ender: Ender,
     /// How long statements that are submitted from now on wait for locks.
@@ -88,8 +88,8 @@ impl Connection {
     pub(super) fn new(shared: Arc<Shared>) -> Connection {
         let pipeline = Pipeline::new(Arc::clone(&shared));
         let (session, ender) = Default::default();
-        let (zone, lock_timeout) = (Zone::utc(), None);
-        Connection { shared, pipeline, zone, session, ender, lock_timeout }
+        let (environment, lock_timeout) = (Environment::default(), None);
+        Connection { shared, pipeline, environment, session, ender, lock_timeout }
     }
 
     /// Ends what this connection does.
@@ -114,10 +114,10 @@ impl Connection {
         Arc::clone(&self.shared.memory)
     }
 
-    /// The session's zone, for literals of statements that are prepared from now on, and for
-    /// functions of those that are submitted.
-    pub fn set_zone(&mut self, zone: Zone) {
-        self.zone = zone;
+    /// The session's zone and path, for literals and names of statements that are prepared from
+    /// now on, and for functions of those that are submitted.
+    pub fn set_environment(&mut self, environment: Environment) {
+        self.environment = environment;
     }
 
     /// How long statements that are submitted from now on wait for locks; `None` for ever.
@@ -159,7 +159,7 @@ impl Connection {
     /// # Errors
     /// What is wrong with the statement, and where.
     pub async fn prepare(&self, parsed: &Parsed, types: &[Option<Type>]) -> Result<Arc<Statement>> {
-        self.prepare_in(parsed, types, &self.zone).await
+        self.prepare_in(parsed, types, &self.environment).await
     }
 
     /// A block with definitions has a catalog of its own.
@@ -167,11 +167,11 @@ impl Connection {
         &self,
         parsed: &Parsed,
         types: &[Option<Type>],
-        zone: &Zone,
+        environment: &Environment,
     ) -> Result<Arc<Statement>> {
         match self.pipeline.own_catalog() {
-            Some(catalog) => self.shared.plan_for(catalog, parsed, types, zone).await,
-            None => self.shared.prepare(parsed, types, zone).await,
+            Some(catalog) => self.shared.plan_for(catalog, parsed, types, environment).await,
+            None => self.shared.prepare(parsed, types, environment).await,
         }
     }
 
@@ -185,22 +185,30 @@ impl Connection {
         self.pipeline.saw_catalog(version);
     }
 
-    /// The catalog of now; of a block with definitions its own.
+    /// The catalog of now along the session's path; of a block with definitions its own.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalog_of_all().shared_along(&self.environment.path)
+    }
+
+    /// The catalog of now, whatever the path.
+    fn catalog_of_all(&self) -> Arc<Catalog> {
         self.pipeline.own_catalog().unwrap_or_else(|| self.shared.catalog())
     }
 
-    /// The statement for the catalog of now; `None` if it is for it already.
+    /// The statement for the catalog and the path of now; `None` if it is for them already.
     ///
     /// # Errors
     /// That it is another one than clients were told, or what is wrong with it by now.
     pub async fn renewed(&self, statement: &Statement) -> Result<Option<Arc<Statement>>> {
-        let catalog = self.catalog();
-        if statement.planned.is_none() || statement.version == catalog.version() {
+        let path = &self.environment.path;
+        let is_newest = || statement.version == self.catalog_of_all().version();
+        if statement.environment.path == *path && (statement.planned.is_none() || is_newest()) {
             return Ok(None);
         }
+        let zone = statement.environment.zone.clone();
+        let environment = Environment { zone, path: path.clone() };
         let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
-        let again = self.prepare_in(&statement.parsed, &types, &statement.zone).await?;
+        let again = self.prepare_in(&statement.parsed, &types, &environment).await?;
         statement.check_same(&again)?;
         Ok(Some(again))
     }
@@ -258,7 +266,7 @@ impl Connection {
         grant: &Arc<Grant>,
     ) -> Result<Vec<Datum>> {
         let context = sql::run::Context {
-            zone: self.zone.clone(),
+            zone: self.environment.zone.clone(),
             grant: Some(Arc::clone(grant)),
             ..sql::run::Context::at((self.shared.options.clock)())
         };
@@ -280,7 +288,7 @@ impl Connection {
     ) -> Result<Parts> {
         self.all_done().await?;
         let statement = self.renewed(statement).await?.unwrap_or_else(|| Arc::clone(statement));
-        self.pipeline.begin_load(&statement, &self.zone, &self.ender.watch()).await
+        self.pipeline.begin_load(&statement, &self.environment.zone, &self.ender.watch()).await
     }
 
     /// The block has all rows of the COPY.
@@ -308,7 +316,7 @@ impl Connection {
             }
         };
         let now = (self.shared.options.clock)();
-        let (statement, zone) = (Arc::clone(statement), self.zone.clone());
+        let (statement, zone) = (Arc::clone(statement), self.environment.zone.clone());
         let session = Arc::clone(&self.session);
         let work = Work { statement, parameters, now, zone, session, promise };
         self.pipeline.submit(Task::Statement(work));
@@ -348,7 +356,7 @@ impl Connection {
     fn run_of(&self, statement: Arc<Statement>, parameters: Vec<Datum>) -> Run {
         let services = statement.needs_system().then(|| self.pipeline.services());
         let session = Arc::clone(&self.session);
-        Run::new(statement, parameters, self.zone.clone(), session, services)
+        Run::new(statement, parameters, self.environment.zone.clone(), session, services)
     }
 
     /// What the session is told of channels that it listens to.

@@ -68,7 +68,8 @@ impl CopyIn {
         if bytes >= part_bytes && matches!(self.way, Way::Collected) {
             connection.all_done().await?;
             let watch = connection.ender.watch();
-            let load = connection.shared.begin_load(&self.statement, &connection.zone, &watch);
+            let load =
+                connection.shared.begin_load(&self.statement, &connection.environment.zone, &watch);
             self.way = match load.await? {
                 Some(load) => Way::Load(Box::new(load)),
                 None => Way::OneCall,

@@ -301,6 +301,7 @@ fn made(
 ) -> Result<Definition> {
     #[cfg(test)]
     panics::planted(panics::Place::Definition, statement.parsed.text());
+    let catalog = &*catalog.along(&statement.environment.path);
     sql::define(catalog, statement.parsed.tree(), context, rows)?
         .ok_or_else(|| Error::unsupported("this definition is not supported", ""))
 }

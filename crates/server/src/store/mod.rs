@@ -55,4 +55,4 @@ pub use pending::{Answer, Pending};
 pub use spaces::TABLE_PREFIX;
 pub use sql::bind::{Copy, Direction, OutputColumn};
 pub use sql::parse::Control;
-pub use statement::{Parsed, Statement};
+pub use statement::{Environment, Parsed, Statement};

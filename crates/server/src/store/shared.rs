@@ -10,21 +10,21 @@ use super::options::StoreOptions;
 use super::pending::{Last, Slot, Watch};
 use super::pool::{Pool, lock};
 use super::spaces::Spaces;
-use super::statement::{Parsed, Source, Statement};
+use super::statement::{Environment, Parsed, Source, Statement};
 use super::timer::Timer;
 use nvcaracal::raw::ProcedureNumber;
 use nvcaracal::{Database, Snapshot};
 use sql::MemoryPool;
-use sql::catalog::Catalog;
+use sql::catalog::{Catalog, Path};
 use sql::ir::ObjectId;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use values::{Result, Type, Zone};
+use values::{Result, Type};
 
-/// What a plan is kept by: text, place in it, types of parameters, zone.
-type StatementKey = (Arc<str>, usize, Vec<Option<Type>>, String);
+/// What a plan is kept by: text, place in it, types of parameters, zone, and path.
+type StatementKey = (Arc<str>, usize, Vec<Option<Type>>, String, Path);
 
 /// What an entry of a cache takes beside the text and what was made of it.
 pub(super) const ENTRY_BYTES: usize = 256;
@@ -168,14 +168,14 @@ impl Shared {
         &self,
         parsed: &Parsed,
         types: &[Option<Type>],
-        zone: &Zone,
+        environment: &Environment,
     ) -> Result<Arc<Statement>> {
         let catalog = self.catalog();
-        let key = key_of(parsed, types, zone);
+        let key = key_of(parsed, types, environment);
         if let Some(statement) = self.planned(&key, catalog.version()) {
             return Ok(statement);
         }
-        let planned = self.plan_for(catalog, parsed, types, zone).await?;
+        let planned = self.plan_for(catalog, parsed, types, environment).await?;
         Ok(self.keep(key, planned))
     }
 
@@ -185,10 +185,10 @@ impl Shared {
         catalog: Arc<Catalog>,
         parsed: &Parsed,
         types: &[Option<Type>],
-        zone: &Zone,
+        environment: &Environment,
     ) -> Result<Arc<Statement>> {
-        let (parsed, types, zone) = (parsed.clone(), types.to_vec(), zone.clone());
-        let work = move || Statement::plan(&parsed, &types, &zone, &catalog);
+        let (parsed, types, environment) = (parsed.clone(), types.to_vec(), environment.clone());
+        let work = move || Statement::plan(&parsed, &types, &environment, &catalog);
         self.pool.run(work).await
     }
 
@@ -205,7 +205,7 @@ impl Shared {
         catalog: &Arc<Catalog>,
     ) -> Result<Arc<Statement>> {
         let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
-        let key = key_of(&statement.parsed, &types, &statement.zone);
+        let key = key_of(&statement.parsed, &types, &statement.environment);
         let again = match self.planned(&key, catalog.version()) {
             Some(again) => again,
             None => self.keep(key, statement.plan_again(catalog)?),
@@ -260,8 +260,10 @@ impl Shared {
     }
 }
 
-fn key_of(parsed: &Parsed, types: &[Option<Type>], zone: &Zone) -> StatementKey {
-    (Arc::clone(parsed.text()), parsed.place(), types.to_vec(), zone.name().to_owned())
+fn key_of(parsed: &Parsed, types: &[Option<Type>], environment: &Environment) -> StatementKey {
+    let Environment { zone, path } = environment;
+    let zone = zone.name().to_owned();
+    (Arc::clone(parsed.text()), parsed.place(), types.to_vec(), zone, path.clone())
 }
 
 impl Drop for Shared {
@@ -283,13 +285,13 @@ mod tests {
         let (mut client, shared) = (store.connect(), Arc::clone(&store.shared));
         let prepare = |text: &str| {
             let parsed = block_on(shared.parse(text)).unwrap();
-            block_on(shared.prepare(&parsed[0], &[], &Zone::utc())).unwrap()
+            block_on(shared.prepare(&parsed[0], &[], &Environment::default())).unwrap()
         };
         let mut run = |statement| client.submit(&statement, Vec::new()).wait().unwrap().rows;
         run(prepare("CREATE TABLE t (a int PRIMARY KEY, b int)"));
         let old = prepare("INSERT INTO t VALUES (1, 7)");
         run(prepare("CREATE INDEX ON t (b)"));
-        shared.keep(key_of(&old.parsed, &[], &old.zone), Arc::clone(&old));
+        shared.keep(key_of(&old.parsed, &[], &old.environment), Arc::clone(&old));
         run(old);
         assert_eq!(run(prepare("SELECT a FROM t WHERE b = 7")).len(), 1, "the index has the row");
     }

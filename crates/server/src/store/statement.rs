@@ -5,7 +5,7 @@ use super::pool::Pool;
 use super::services::QueryServices;
 use sql::Grant;
 use sql::bind::{Copy, Options, OutputColumn};
-use sql::catalog::Catalog;
+use sql::catalog::{Catalog, Path};
 use sql::ir::{Claim, Insert, InsertRows, ObjectId, Plan, Relation, Wait};
 use sql::parse::Control;
 use sql::run::{Tag, is_lookup, is_predicted};
@@ -16,6 +16,21 @@ use values::{Datum, Error, Result, SqlState, Type, Zone};
 
 /// The tag of NOTIFY.
 const NOTIFY: &str = "NOTIFY";
+
+/// What a plan has of its session.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// The zone, for literals.
+    pub zone: Zone,
+    /// Where names are looked for.
+    pub path: Path,
+}
+
+impl Default for Environment {
+    fn default() -> Environment {
+        Environment { zone: Zone::utc(), path: Path::default() }
+    }
+}
 
 /// What the statements of a text share.
 pub(super) struct Source {
@@ -184,7 +199,7 @@ pub struct Statement {
     /// Whether it is NOTIFY, whose row no client sees.
     is_notify: bool,
     pub(super) parsed: Parsed,
-    pub(super) zone: Zone,
+    pub(super) environment: Environment,
     /// The version of the catalog that it was planned with.
     pub(super) version: u64,
     /// `None` of a definition.
@@ -315,10 +330,10 @@ impl Statement {
     pub(super) fn plan(
         parsed: &Parsed,
         types: &[Option<Type>],
-        zone: &Zone,
+        environment: &Environment,
         catalog: &Arc<Catalog>,
     ) -> Result<Arc<Statement>> {
-        Statement::plan_in(parsed, types, zone, catalog, None)
+        Statement::plan_in(parsed, types, environment, catalog, None)
     }
 
     /// The same statement, with the values that functions of the session have now in their place.
@@ -332,19 +347,20 @@ impl Statement {
         let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
         let (session, parameters) = (Arc::clone(session), parameters.to_vec());
         let known = Some(SessionValues { session, parameters });
-        Statement::plan_in(&self.parsed, &types, &self.zone, catalog, known)
+        Statement::plan_in(&self.parsed, &types, &self.environment, catalog, known)
     }
 
     fn plan_in(
         parsed: &Parsed,
         types: &[Option<Type>],
-        zone: &Zone,
+        environment: &Environment,
         catalog: &Arc<Catalog>,
         session: Option<SessionValues>,
     ) -> Result<Arc<Statement>> {
         #[cfg(test)]
         super::panics::planted(super::panics::Place::Plan, parsed.text());
-        let (parsed, zone, version) = (parsed.with_tree()?, zone.clone(), catalog.version());
+        let (parsed, version) = (parsed.with_tree()?, catalog.version());
+        let catalog = &catalog.shared_along(&environment.path);
         let grant = parsed.tree.source.grant.another();
         let mut statement = Statement {
             parameters: Vec::new(),
@@ -353,14 +369,14 @@ impl Statement {
             locking: None,
             is_notify: parsed.tree().is_notify(),
             parsed,
-            zone,
+            environment: environment.clone(),
             version,
             planned: None,
             _constants: Arc::clone(&grant),
         };
         let options = Options {
             parameters: types.to_vec(),
-            zone: statement.zone.clone(),
+            zone: environment.zone.clone(),
             session,
             grant: Some(grant),
             ..Options::default()
@@ -393,7 +409,7 @@ impl Statement {
     /// The same statement with a later catalog.
     pub(super) fn plan_again(&self, catalog: &Arc<Catalog>) -> Result<Arc<Statement>> {
         let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
-        Statement::plan(&self.parsed, &types, &self.zone, catalog)
+        Statement::plan(&self.parsed, &types, &self.environment, catalog)
     }
 
     /// Clients were told its columns and parameters.
@@ -559,7 +575,8 @@ mod tests {
             let of_tree = allocation_counter::measure(parse).bytes_current;
             let parsed = parsed.expect("it was parsed");
             let plan = || {
-                planned = Some(Statement::plan(&parsed, &[], &Zone::utc(), &catalog).unwrap());
+                planned =
+                    Some(Statement::plan(&parsed, &[], &Environment::default(), &catalog).unwrap());
             };
             let of_plan = allocation_counter::measure(plan).bytes_current;
             let planned = planned.expect("it was planned");

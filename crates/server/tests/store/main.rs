@@ -24,6 +24,7 @@ mod memory;
 mod notices;
 mod order;
 mod random_values;
+mod schemas;
 mod scripts;
 mod shared_memory;
 mod system;

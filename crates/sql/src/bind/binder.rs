@@ -2,17 +2,17 @@
 
 use super::coerce::{Bound, Coercer};
 use super::kinds::Willing;
+pub(crate) use super::name::{name_of, new_name, own_name, written_name};
 use super::scope::{Noted, Resolved, Scope};
 use super::window_list::WindowList;
 use super::working::{Recursion, Reference};
-use crate::catalog::{Catalog, Table};
-use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Main, Op, Query, QueryNumber};
+use crate::catalog::{Catalog, Table, Written};
+use crate::ir::{Aggregate, AggregateKind, ColumnNumber, Kind, Main, Name, Op, Query, QueryNumber};
 use crate::memory::Grant;
 use crate::parse::Lines;
-use crate::system::{NAME, SessionValues};
+use crate::system::SessionValues;
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
-    Spanned,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Spanned,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -158,8 +158,6 @@ impl Grouping {
 
 /// The most parameters of a statement, as in the protocol.
 const PARAMETERS_MAX: usize = 65_535;
-/// Longer names are cut, as PostgreSQL does.
-const NAME_BYTES_MAX: usize = 63;
 
 /// What statements may say and this does not do.
 pub(crate) fn unsupported(what: &str) -> Error {
@@ -181,44 +179,6 @@ pub(super) fn row_parts(expr: &Expr) -> Option<Vec<&Expr>> {
         _ => None,
     };
     list.args.iter().map(part).collect()
-}
-
-/// A name as the catalog has it: small letters unless it was quoted.
-pub(crate) fn name_of(ident: &Ident) -> String {
-    let mut name = match ident.quote_style {
-        Some(_) => ident.value.clone(),
-        None => ident.value.to_ascii_lowercase(),
-    };
-    while name.len() > NAME_BYTES_MAX {
-        name.pop();
-    }
-    name
-}
-
-/// The name of a table, index or sequence; all are in schema `public` of the one database.
-pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
-    let part = |part: &ObjectNamePart| match part {
-        ObjectNamePart::Identifier(ident) => Ok(name_of(ident)),
-        ObjectNamePart::Function(_) => {
-            Err(Error::unsupported(format!("name \"{name}\""), "Write the name itself."))
-        }
-    };
-    match &name.0[..] {
-        [own] => part(own),
-        [schema, own] if part(schema)? == "public" => part(own),
-        [database, schema, own] if part(database)? == NAME && part(schema)? == "public" => {
-            part(own)
-        }
-        [database, _, _] if part(database)? != NAME => {
-            let message = format!("cross-database references are not implemented: {name}");
-            Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message))
-        }
-        all => {
-            let parts = all.iter().map(part).collect::<Result<Vec<String>>>()?.join(".");
-            let message = format!("relation \"{parts}\" does not exist");
-            Err(Error::new(SqlState::UNDEFINED_TABLE, message))
-        }
-    }
 }
 
 impl<'a> Binder<'a> {
@@ -286,16 +246,24 @@ impl<'a> Binder<'a> {
 
     /// The table with this name.
     pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<Table>> {
-        let own = table_name(name)?;
+        let own = self.relation_name(name)?;
         if self.catalog.view(&own).is_some() {
             let message = format!("view \"{own}\" cannot be copied");
             let hint = "Copy the table that it selects from, or use COPY (SELECT ...) TO.";
             return Err(Error::unsupported(message, hint).at(self.position(name)));
         }
-        self.catalog.table(&own).cloned().ok_or_else(|| {
-            Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
-                .at(self.position(name))
-        })
+        let missing = |written: Written| written.missing().at(self.position(name));
+        match self.catalog.table(&own) {
+            Some(table) => Ok(Arc::clone(table)),
+            None => Err(missing(written_name(name)?)),
+        }
+    }
+
+    /// The relation that a query means; a schema that does not exist has none.
+    pub(super) fn relation_name(&self, name: &ObjectName) -> Result<Name> {
+        let written = written_name(name)?;
+        let missing = |_| written.missing().at(self.position(name));
+        self.catalog.relation(&written).map_err(missing)
     }
 
     /// Adds a query, which needs only those before it.

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE and DELETE.
 
-use super::binder::{Binder, name_of, table_name, unsupported};
+use super::binder::{Binder, name_of, own_name, unsupported, written_name};
 use super::coerce::Bound;
 use super::door::{check_delete, check_insert, check_update, check_values, is_only_body};
 use super::from::{FromItem, FromRows};
@@ -50,7 +50,7 @@ impl Binder<'_> {
         let table = Arc::clone(&written.table);
         let own = match &tree.table_alias {
             Some(alias) => name_of(&alias.alias),
-            None => table_name(name)?,
+            None => written_name(name)?.own,
         };
         let targets = self.targets(&written, &tree.columns)?;
         let rows = self.insert_rows(tree, &table, &targets)?;
@@ -453,7 +453,7 @@ fn computed(message: String, column: &str) -> Error {
 }
 
 fn named_arbiter(name: &ObjectName, table: &Table) -> Result<Option<u16>> {
-    let own = table_name(name)?;
+    let own = own_name(name)?;
     if own == table.relation.primary_name {
         return Ok(None);
     }

@@ -1,10 +1,11 @@
 //! COPY.
 
-use super::binder::{Binder, unsupported};
+use super::binder::{Binder, unsupported, written_name};
 use super::change::default_of;
 use super::copied::{CopiedTable, Copy, Direction};
 use super::output::OutputColumn;
 use super::written::WrittenTable;
+use crate::catalog::Catalog;
 use crate::copy::Form;
 use crate::ir::{ColumnNumber, Expression, Insert, InsertRows, Op, Plan};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Query, Statement as Tree};
@@ -13,10 +14,11 @@ use sqlparser::parser::Parser;
 use values::{Error, Result, SqlState, Type};
 
 /// The query of the table's rows.
-fn all_of(table: &CopiedTable) -> Result<Query> {
+fn all_of(catalog: &Catalog, table: &CopiedTable) -> Result<Query> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns: Vec<String> = table.columns().map(|column| quoted(&column.name)).collect();
-    let text = format!("SELECT {} FROM {}", columns.join(", "), quoted(&table.relation.name));
+    let name = catalog.shown_if(&table.relation.name, false);
+    let text = format!("SELECT {} FROM {name}", columns.join(", "));
     let query = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(&text)
         .and_then(|mut parser| parser.parse_query());
@@ -44,7 +46,7 @@ impl Binder<'_> {
                 let table = self.copied(table_name, columns)?;
                 let plan = match direction {
                     Direction::From => self.copy_from(table_name, &table)?,
-                    Direction::To => self.copy_query(&all_of(&table)?)?.0,
+                    Direction::To => self.copy_query(&all_of(self.catalog, &table)?)?.0,
                 };
                 let columns = table.columns().collect();
                 (plan, columns, Some(table))
@@ -67,6 +69,7 @@ impl Binder<'_> {
     fn copied(&mut self, name: &ObjectName, columns: &[Ident]) -> Result<CopiedTable> {
         // PostgreSQL says no place of what is wrong with these names.
         let placeless = |error: Error| Error::new(error.state(), error.message());
+        self.catalog.relation(&written_name(name)?)?;
         let table = self.table(name).map_err(placeless)?;
         let table = WrittenTable::plain(table);
         let names: Vec<ObjectName> =

@@ -6,6 +6,7 @@ use super::kinds::{Quantifier, Willing, chosen, common, kind_of, kind_of_interva
 use super::like::Like;
 use super::scope::{Resolved, hidden, missing};
 use super::symmetric::without_mark;
+use crate::catalog::SYSTEM_SCHEMAS;
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
 use crate::system::NAME;
 use sqlparser::ast::{
@@ -48,17 +49,13 @@ impl Binder<'_> {
             Expr::Identifier(ident) => self.column(None, ident),
             Expr::CompoundIdentifier(parts) => match &parts[..] {
                 [table, column] => self.column(Some(table), column),
-                [schema, table, column] if is_schema(schema) => self.column(Some(table), column),
-                [database, schema, table, column]
-                    if name_of(database) == NAME && is_schema(schema) =>
-                {
-                    self.column(Some(table), column)
+                [schema, table, column] if self.is_schema(schema) => {
+                    self.column_in([schema, table, column])
                 }
                 [database, schema, table, column]
-                    if (&name_of(database)[..], &name_of(schema)[..])
-                        == (crate::system::NAME, "public") =>
+                    if name_of(database) == NAME && self.is_schema(schema) =>
                 {
-                    self.column(Some(table), column)
+                    self.column_in([schema, table, column])
                 }
                 _ => Err(unsupported(expr)),
             },
@@ -70,6 +67,7 @@ impl Binder<'_> {
             Expr::TypedString(typed) => {
                 let bound = self.literal(&typed.value.value)?;
                 let kind = kind_of(self.catalog, &typed.data_type)?;
+                self.note_type(&typed.data_type, kind.ty);
                 self.assign(bound, kind, Willing::Explicit)
             }
             Expr::Interval(interval) => {
@@ -104,6 +102,28 @@ impl Binder<'_> {
         }
     }
 
+    /// The column of a table that is named after its schema.
+    fn column_in(&mut self, [schema, table, column]: [&Ident; 3]) -> Result<Bound> {
+        let position = self.position_of_name(schema);
+        if let Some(id) = self.catalog.schema_named(&name_of(schema)) {
+            let found = self.scope.resolve_in(id, &name_of(table), &name_of(column));
+            if let Some(found) = found.map_err(|error| error.at(position))? {
+                return self.own_column(found, position);
+            }
+            let own = name_of(table);
+            if self.scope.has_table(&own) && self.scope.may_add(&own, Some(id)) {
+                return Err(hidden(Some(&own), "").at(position));
+            }
+        }
+        self.column(Some(table), column)
+    }
+
+    /// Whether a name is that of a schema.
+    fn is_schema(&self, ident: &Ident) -> bool {
+        let name = name_of(ident);
+        SYSTEM_SCHEMAS.contains(&&*name) || self.catalog.schema_named(&name).is_some()
+    }
+
     /// An expression in a collation, of which there is one.
     fn collated(&mut self, expr: &Expr, collation: &str) -> Result<Bound> {
         let name = collation.to_ascii_lowercase().replace('"', "");
@@ -115,8 +135,18 @@ impl Binder<'_> {
         self.expression(expr)
     }
 
+    /// The type that a cast names.
+    fn cast_kind(&mut self, data_type: &DataType) -> Result<Kind> {
+        let kind = kind_of(self.catalog, data_type).map_err(|error| match data_type {
+            DataType::Custom(name, _) => error.at(self.position(name)),
+            _ => error,
+        })?;
+        self.note_type(data_type, kind.ty);
+        Ok(kind)
+    }
+
     fn cast(&mut self, expr: &Expr, data_type: &DataType) -> Result<Bound> {
-        let kind = kind_of(self.catalog, data_type)?;
+        let kind = self.cast_kind(data_type)?;
         let bound = match (expr, kind.ty.element()) {
             // The cast says of what type the items are that are not there.
             (Expr::Array(array), Some(element)) if array.elem.is_empty() => {
@@ -585,11 +615,6 @@ pub(super) fn no_operator(shown: &str) -> Error {
         "No operator matches the given name and argument types. You might need to add explicit \
          type casts.",
     )
-}
-
-/// Whether a name is that of a schema.
-fn is_schema(ident: &Ident) -> bool {
-    ["public", "pg_catalog", "information_schema"].contains(&name_of(ident).as_str())
 }
 
 pub(super) fn unsupported(expr: &Expr) -> Error {

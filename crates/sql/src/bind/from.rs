@@ -1,6 +1,6 @@
 //! FROM: tables, queries and joins in the order in which they are written.
 
-use super::binder::{Binder, name_of, table_name, unsupported};
+use super::binder::{Binder, name_of, unsupported};
 use super::conditions::{Conjunct, moved};
 use super::door::{check_factor, check_join};
 use super::items::{Bounded, Filtered, Untyped, identity};
@@ -10,7 +10,9 @@ use super::records::records_of;
 use super::scope::{Mark, Resolved, visible_columns};
 use super::without_brackets::is_function_name;
 use crate::catalog::Table;
-use crate::ir::{Expression, Function, Input, JoinKind, Kind, Op, QueryNumber, Relation, Select};
+use crate::ir::{
+    Expression, Function, Input, JoinKind, Kind, Op, QueryNumber, Relation, SchemaId, Select,
+};
 use sqlparser::ast::{
     BinaryOperator, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, TableAlias,
     TableFactor, TableWithJoins,
@@ -133,7 +135,7 @@ impl Binder<'_> {
         let rows = FromRows::Query(self.push_query(plan)?);
         let (begin, width) = (self.scope.width(), scope.width());
         for name in scope.tables() {
-            self.check_alias(name)?;
+            self.check_alias(name, None)?;
         }
         self.check_joined_width(width)?;
         self.scope.append(scope);
@@ -205,10 +207,10 @@ impl Binder<'_> {
             let rows = FromRows::Query(number);
             return self.add_item(FromItem { kind, begin, width, rows, on: Vec::new() }, items);
         }
-        if let Some(known) = super::system::relation_named(name) {
+        if let Some(known) = super::system::relation_named(self.catalog, name) {
             return self.system_item(known, alias, kind, items);
         }
-        let own = table_name(name)?;
+        let own = self.relation_name(name)?;
         if let Some(view) = self.catalog.view(&own) {
             let bound = self.view(view)?;
             let derived = Derived { bound, kind, is_lateral: false, may_lack };
@@ -235,7 +237,11 @@ impl Binder<'_> {
     ) -> Result<()> {
         let columns: Vec<_> = visible_columns(&table.relation).collect();
         let places: Vec<usize> = columns.iter().map(|(at, ..)| *at).collect();
-        self.add_table(own, alias, table.relation.columns.len(), columns)?;
+        let schema = alias.is_none().then_some(table.relation.name.schema);
+        let (name, columns) = self.named_columns(own, alias, columns, schema)?;
+        self.check_joined_width(table.relation.columns.len())?;
+        self.scope.add_columns(&name, table.relation.columns.len(), columns);
+        schema.into_iter().for_each(|schema| self.scope.set_schema(schema));
         self.scope.set_primary(&table.relation);
         self.scope.set_origin(table.relation.id, &places);
         self.note_relation(table.relation.id);
@@ -285,7 +291,7 @@ impl Binder<'_> {
         });
         let names: Vec<_> = names.collect();
         if let Some(table) = self.pulled_up(&derived) {
-            let (name, names) = self.named_columns(own, alias, names)?;
+            let (name, names) = self.named_columns(own, alias, names, None)?;
             let width = table.relation.columns.len();
             self.check_joined_width(width)?;
             let output = derived.bound.plan.select.output;
@@ -330,7 +336,7 @@ impl Binder<'_> {
         width: usize,
         columns: Columns,
     ) -> Result<()> {
-        let (name, columns) = self.named_columns(own, alias, columns)?;
+        let (name, columns) = self.named_columns(own, alias, columns, None)?;
         self.check_joined_width(width)?;
         self.scope.add_columns(&name, width, columns);
         Ok(())
@@ -342,6 +348,7 @@ impl Binder<'_> {
         own: &str,
         alias: Option<&TableAlias>,
         mut columns: Columns,
+        schema: Option<SchemaId>,
     ) -> Result<(String, Columns)> {
         let name = alias.map_or_else(|| own.to_owned(), |alias| name_of(&alias.name));
         let renamed = alias.map(|alias| &alias.columns[..]).unwrap_or_default();
@@ -356,7 +363,7 @@ impl Binder<'_> {
         for (column, alias) in columns.iter_mut().zip(renamed) {
             column.1 = name_of(&alias.name);
         }
-        self.check_alias(&name)?;
+        self.check_alias(&name, schema)?;
         Ok((name, columns))
     }
 
@@ -368,8 +375,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn check_alias(&self, name: &str) -> Result<()> {
-        if self.scope.has_table(name) {
+    fn check_alias(&self, name: &str, schema: Option<SchemaId>) -> Result<()> {
+        if !self.scope.may_add(name, schema) {
             let message = format!("table name \"{name}\" specified more than once");
             return Err(Error::new(SqlState::DUPLICATE_ALIAS, message));
         }

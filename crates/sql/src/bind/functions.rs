@@ -194,8 +194,7 @@ impl Binder<'_> {
     }
 
     fn function(&mut self, function: &Call) -> Result<Bound> {
-        let name = super::binder::table_name(&function.name)
-            .or_else(|error| catalog_name(&function.name).ok_or(error))?;
+        let name = function_name(&function.name)?;
         check_any_call(function)?;
         if let FunctionArguments::Subquery(query) = &function.args
             && name == "array"
@@ -615,12 +614,16 @@ fn undo_local(mut local: Bound) -> Bound {
     local
 }
 
-/// `pg_catalog.name`, or a function of `information_schema`, which keeps its schema.
-fn catalog_name(name: &sqlparser::ast::ObjectName) -> Option<String> {
-    let shown = name.to_string().to_ascii_lowercase();
-    match shown.strip_prefix("pg_catalog.") {
-        Some(own) => Some(own.to_owned()),
-        None => shown.starts_with("information_schema._pg_").then_some(shown),
+/// The name of a function. One of `information_schema` keeps its schema.
+fn function_name(name: &sqlparser::ast::ObjectName) -> Result<String> {
+    let written = super::binder::written_name(name)?;
+    match written.schema.as_deref() {
+        None | Some("public" | "pg_catalog") => Ok(written.own),
+        Some("information_schema") if written.own.starts_with("_pg_") => Ok(written.to_string()),
+        Some(_) => {
+            let message = format!("function {written} does not exist");
+            Err(Error::new(SqlState::UNDEFINED_FUNCTION, message))
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! The columns of an answer, by SELECT or RETURNING.
 
-use super::binder::{Binder, name_of, table_name, unsupported};
+use super::binder::{Binder, name_of, unsupported, written_name};
 use super::coerce::Bound;
 use super::conditions::Conjunct;
 use super::door::check_wildcard;
 use super::output::OutputColumn;
 use super::scope::Resolved;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Written};
 use crate::ir::{ColumnNumber, Expression, Op, Query as Plan, Relation};
 use sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, DataType, Expr, ObjectNamePart, Query, SelectItem, SetExpr,
@@ -86,9 +86,9 @@ impl Binder<'_> {
                     star,
                 ) => {
                     check_wildcard(star)?;
-                    let table = table_name(name)?;
+                    let table = written_name(name)?;
                     let columns = self.wildcard(Some(&table), &mut items)?;
-                    self.note_star(star, Some(&table), &columns)?;
+                    self.note_star(star, Some(&table.own), &columns)?;
                 }
                 _ => return Err(unsupported("this form of column")),
             }
@@ -97,7 +97,11 @@ impl Binder<'_> {
     }
 
     /// Adds the columns that `*` means.
-    fn wildcard(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> Result<Vec<Resolved>> {
+    fn wildcard(
+        &mut self,
+        table: Option<&Written>,
+        items: &mut Vec<Item>,
+    ) -> Result<Vec<Resolved>> {
         let wanted = match table {
             None if self.scope.width() == 0 => {
                 let message = "SELECT * with no tables specified is not valid";
@@ -105,8 +109,12 @@ impl Binder<'_> {
             }
             None => self.scope.all().to_vec(),
             Some(table) => {
-                let found = self.scope.all_of(table).map(<[_]>::to_vec);
-                found.ok_or_else(|| super::scope::missing(Some(table), "*"))?
+                let schema = table.schema.as_ref();
+                let schema = schema.and_then(|schema| self.catalog.schema_named(schema));
+                let of_schema = schema.and_then(|schema| self.scope.all_in(schema, &table.own));
+                let found = of_schema.or_else(|| self.scope.all_of(&table.own));
+                let missing = || super::scope::missing(Some(&table.own), "*");
+                found.map(<[_]>::to_vec).ok_or_else(missing)?
             }
         };
         if items.len() + wanted.len() > COLUMNS_MAX {

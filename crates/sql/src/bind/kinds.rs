@@ -4,7 +4,7 @@ use crate::catalog::Catalog;
 use crate::ir::Kind;
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Interval,
-    ObjectName, ObjectNamePart, TimezoneInfo,
+    ObjectName, TimezoneInfo,
 };
 use values::{Error, IntervalFields, Modifier, Result, SqlState, Type};
 
@@ -69,7 +69,7 @@ pub(crate) fn kind_of(catalog: &Catalog, data_type: &DataType) -> Result<Kind> {
         }
         DataType::Regclass => (Type::Regclass, vec![]),
         DataType::Custom(name, modifiers) if modifiers.is_empty() => {
-            (type_named(catalog, name).ok_or_else(unknown)?, vec![])
+            (type_named(catalog, name)?.ok_or_else(unknown)?, vec![])
         }
         _ => return Err(unknown()),
     };
@@ -151,26 +151,17 @@ fn unknown_type(data_type: &DataType) -> Error {
 }
 
 /// A type by its name in the catalog, which may have its schema before it.
-fn type_named(catalog: &Catalog, name: &ObjectName) -> Option<Type> {
-    let own = |part: &ObjectNamePart| {
-        let ident = part.as_ident()?;
-        let quoted = ident.quote_style.is_some();
-        Some(if quoted { ident.value.clone() } else { ident.value.to_ascii_lowercase() })
-    };
-    let (schema, name) = match &name.0[..] {
-        [name] => (None, own(name)?),
-        [schema, name] => (Some(own(schema)?), own(name)?),
-        [database, schema, name] if own(database)? == crate::system::NAME => {
-            (Some(own(schema)?), own(name)?)
-        }
-        _ => return None,
-    };
-    let (known, made) = (|| crate::system::type_named(&name), || catalog.type_named(&name));
-    match schema.as_deref() {
-        None => known().or_else(made),
-        Some("pg_catalog") => known(),
-        Some("public") => made(),
-        Some(_) => None,
+///
+/// # Errors
+/// That its schema does not exist.
+fn type_named(catalog: &Catalog, name: &ObjectName) -> Result<Option<Type>> {
+    let written = super::name::written_name(name)?;
+    let known = crate::system::type_named(&written.own);
+    let made = || Ok(catalog.type_named(&catalog.type_of(&written)?));
+    match written.schema.as_deref() {
+        None if known.is_some() => Ok(known),
+        Some("pg_catalog") => Ok(known),
+        _ => made(),
     }
 }
 

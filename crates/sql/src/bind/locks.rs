@@ -2,7 +2,7 @@
 //! condition passes by rows that others have claimed, where SKIP LOCKED says so, and the first
 //! column of the answer claims what is left, as it is computed once for each row of the answer.
 
-use super::binder::{Binder, name_of, table_name};
+use super::binder::{Binder, name_of, own_name};
 use super::coerce::Bound;
 use super::conditions::Conjunct;
 use super::from::{FromItem, FromRows};
@@ -41,7 +41,7 @@ impl<'t> Clause<'t> {
         let mut idents = name.0.iter().filter_map(|part| part.as_ident());
         let Some(strength) = name.0.first().and_then(|part| part.as_ident()).and_then(strength_of)
         else {
-            let of = Some(vec![(table_name(name)?, idents.next_back())]);
+            let of = Some(vec![(own_name(name)?, idents.next_back())]);
             return Ok(Clause { strength: plain, wait, of });
         };
         let named: Vec<_> = idents.skip(1).map(|ident| (name_of(ident), Some(ident))).collect();

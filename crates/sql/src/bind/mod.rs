@@ -34,6 +34,7 @@ mod lists;
 mod locks;
 mod math;
 mod members;
+mod name;
 mod named;
 mod operators;
 mod order;
@@ -69,12 +70,13 @@ pub use copied::{CopiedTable, Copy, Direction};
 pub use output::OutputColumn;
 pub use prepare::{Options, Prepared, prepare};
 pub(crate) use {
-    binder::{Binder, name_of, table_name, unsupported},
+    binder::{Binder, name_of, new_name, own_name, unsupported, written_name},
     door::{check_call, check_select, is_only_body, refuse},
     guard::{keys_of, leading_index, unique_index},
     index::{KeyPart, index_column_name, is_index_element},
     kinds::{interval_of, kind_of, kind_of_interval, may_assign},
     parts::has_parts,
-    views::{NewView, zone_of},
+    scope::TypePlace,
+    views::{NewView, bound_again, damaged, name_of_relation, shown_text},
     written::writable_columns,
 };

@@ -1,12 +1,12 @@
 //! The columns that names in a statement mean.
 
 use super::coerce::Bound;
-use crate::ir::{ColumnNumber, Kind, ObjectId, Op, Relation};
+use crate::ir::{ColumnNumber, Kind, ObjectId, Op, Relation, SchemaId};
 use crate::parse::Stars;
 use crate::system::TABLE_ID;
 use sqlparser::tokenizer::Location;
 use std::collections::{BTreeMap, BTreeSet};
-use values::{Error, Result, SqlState};
+use values::{EnumType, Error, Result, SqlState};
 
 /// The table of functions among the columns of a query. No name of a statement has its first
 /// character.
@@ -27,6 +27,8 @@ pub(super) struct Scope {
 #[derive(Clone)]
 struct ScopeTable {
     name: String,
+    /// The schema that may stand before its name: that of a table without an alias.
+    schema: Option<SchemaId>,
     /// Its first column in the row.
     begin: usize,
     columns: Vec<Resolved>,
@@ -60,6 +62,17 @@ pub(crate) struct Noted {
     pub(super) relations: BTreeSet<ObjectId>,
     pub(super) columns: BTreeSet<Origin>,
     pub(super) places: BTreeMap<Location, NamedPlace>,
+    /// Where types are named that statements have made.
+    pub(super) types: BTreeMap<Location, TypePlace>,
+}
+
+/// Where a view's text names a type that a statement has made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TypePlace {
+    /// The type of which the text may name the arrays.
+    pub(crate) ty: EnumType,
+    /// Where the name of its schema is, if that is before it.
+    pub(crate) schema: Option<Location>,
 }
 
 /// Where a view's text names a relation.
@@ -69,6 +82,8 @@ pub(crate) struct NamedPlace {
     pub(crate) relation: ObjectId,
     /// Whether it has an alias there.
     pub(crate) has_alias: bool,
+    /// Where the name of its schema is, if that is before it.
+    pub(crate) schema: Option<Location>,
 }
 
 impl Resolved {
@@ -134,7 +149,7 @@ impl Scope {
     pub(super) fn add_resolved(&mut self, table: &str, width: usize, columns: Vec<Resolved>) {
         self.shown.extend(columns.iter().cloned());
         let (name, begin) = (table.to_owned(), self.width);
-        self.tables.push(ScopeTable { name, begin, columns, primary: Vec::new() });
+        self.tables.push(ScopeTable { name, schema: None, begin, columns, primary: Vec::new() });
         self.width += width;
     }
 
@@ -169,6 +184,7 @@ impl Scope {
                     .collect(),
                 begin: begin + table.begin,
                 name: table.name,
+                schema: table.schema,
             }
         }));
         self.width += other.width;
@@ -186,6 +202,43 @@ impl Scope {
             let numbers = relation.primary.iter().map(|key| usize::from(key.column));
             table.primary = numbers.map(|at| ColumnNumber::at(begin + at)).collect();
         }
+    }
+
+    /// The last table is called by its own name, which may stand behind its schema.
+    pub(super) fn set_schema(&mut self, schema: SchemaId) {
+        if let Some(table) = self.tables.last_mut() {
+            table.schema = Some(schema);
+        }
+    }
+
+    /// The column of a table that is named after its schema; `None` if there is no such table.
+    pub(super) fn resolve_in(
+        &self,
+        schema: SchemaId,
+        table: &str,
+        name: &str,
+    ) -> Result<Option<Resolved>> {
+        match self.all_in(schema, table) {
+            Some(columns) => only(columns.iter(), name),
+            None => Ok(None),
+        }
+    }
+
+    /// The columns that `schema.table.*` means; `None` if there is no such table.
+    pub(super) fn all_in(&self, schema: SchemaId, table: &str) -> Option<&[Resolved]> {
+        let mut all = self.tables.iter().skip(self.hidden.0);
+        let found = all.find(|own| own.schema == Some(schema) && own.name == table);
+        found.map(|own| &own.columns[..])
+    }
+
+    /// Whether a table of this name and schema may be added: another one is not called so, unless
+    /// both are called by their own names and their schemas are two.
+    pub(super) fn may_add(&self, name: &str, schema: Option<SchemaId>) -> bool {
+        let differs = |own: &ScopeTable| match (own.schema, schema) {
+            (Some(own), Some(schema)) => own != schema,
+            _ => false,
+        };
+        self.tables.iter().all(|own| own.name != name || differs(own))
     }
 
     /// The columns of the last table are these of a relation.

@@ -6,20 +6,15 @@ use super::described::{Described, described};
 use super::effects::effect_named;
 use super::expression::{call as pure_call, no_operator};
 use super::kinds::{Willing, chosen};
+use crate::catalog::Catalog;
 use crate::ir::{ArrayFunction, Function, Kind, Op, SystemFunction, Value};
-use crate::system::{self, Known, known};
+use crate::system::{self, Known};
 use sqlparser::ast::ObjectName;
 use values::{Datum, Error, Result, Type};
 
-/// The relation of the system catalog that a name means. `pg_catalog` is looked at first.
-pub(super) fn relation_named(name: &ObjectName) -> Option<&'static Known> {
-    let parts = name.0.iter().map(|part| part.as_ident().map(super::binder::name_of));
-    match &parts.collect::<Option<Vec<_>>>()?[..] {
-        [own] if own.starts_with("pg_") => known(&format!("pg_catalog.{own}")),
-        [schema, own] => known(&format!("{schema}.{own}")),
-        [database, schema, own] if database == system::NAME => known(&format!("{schema}.{own}")),
-        _ => None,
-    }
+/// The relation of the system catalog that a name means.
+pub(super) fn relation_named(catalog: &Catalog, name: &ObjectName) -> Option<&'static Known> {
+    system::relation_named(catalog, &super::binder::written_name(name).ok()?)
 }
 
 /// The text that was cast to a type of objects, if it is a literal.
@@ -40,7 +35,6 @@ fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
     let nothing = Some((Datum::Null, Type::Text));
     match (name, count) {
         ("version", 0) => Some((Datum::text(system::version()), Type::Text)),
-        ("current_schema", 0) => text("public"),
         ("current_database" | "current_catalog", 0) => text(system::NAME),
         ("current_user" | "session_user" | "user" | "current_role", 0) => text(system::NAME),
         ("getdatabaseencoding" | "pg_client_encoding", 0) => text("UTF8"),
@@ -158,6 +152,10 @@ impl Binder<'_> {
     /// A function of the system catalog or the session, or one of arrays; `None` if there is none
     /// of this name and number of arguments.
     pub(super) fn system_function(&mut self, name: &str, all: Vec<Bound>) -> Result<Option<Bound>> {
+        if (name, all.len()) == ("current_schema", 0) {
+            let first = self.catalog.searched(false).first().copied();
+            return Ok(Some(Bound::constant(first.map_or(Datum::Null, Datum::text), Type::Name)));
+        }
         if let Some((value, ty)) = constant(name, all.len()) {
             return Ok(Some(Bound::constant(value, ty)));
         }
@@ -205,8 +203,7 @@ impl Binder<'_> {
             ("pg_get_expr", 2) => self.coerce(all.swap_remove(0), Type::Text, Willing::Implicit)?,
             ("current_schemas", 1) => {
                 let implicit = matches!(all[0].code[..], [Op::Constant(Value(Datum::Bool(true)))]);
-                let names: &[&str] = if implicit { &["pg_catalog", "public"] } else { &["public"] };
-                let names = names.iter().map(|name| Datum::text(*name)).collect();
+                let names = self.catalog.searched(implicit).into_iter().map(Datum::text).collect();
                 let array = values::Array::new(Type::Name, names)?;
                 Bound::constant(Datum::Array(Box::new(array)), array_of(Type::Name)?)
             }

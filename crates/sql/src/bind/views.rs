@@ -2,11 +2,13 @@
 
 use super::binder::{Binder, unsupported};
 use super::items::{Bounded, Item, Untyped};
-use super::scope::{NamedPlace, Noted, Origin, Resolved};
-use crate::catalog::{Used, View, ViewColumn};
-use crate::ir::{Kind, ObjectId};
-use crate::parse::{Stars, parse};
-use sqlparser::ast::{ObjectName, Query, Statement as Tree, WildcardAdditionalOptions};
+use super::scope::{NamedPlace, Noted, Origin, Resolved, TypePlace};
+use crate::catalog::{Catalog, Used, View, ViewColumn};
+use crate::ir::{Kind, Name, ObjectId};
+use crate::parse::{Stars, parse, with_words};
+use sqlparser::ast::{
+    ArrayElemTypeDef, DataType, ObjectName, Query, Statement as Tree, WildcardAdditionalOptions,
+};
 use sqlparser::tokenizer::Location;
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Error, Result, SqlState, Type, Zone};
@@ -18,6 +20,7 @@ pub(crate) struct NewView {
     pub(crate) uses: Vec<Used>,
     /// Where its text names relations, by the last part of a name.
     pub(crate) places: BTreeMap<Location, NamedPlace>,
+    pub(crate) types: BTreeMap<Location, TypePlace>,
 }
 
 /// How deep views may be in views.
@@ -36,7 +39,7 @@ impl Binder<'_> {
         let uses = noted.relations.iter().filter_map(|id| self.used(*id, &noted.columns));
         let uses = uses.collect();
         let columns = bound.items.iter().map(column_of).collect();
-        Ok(NewView { columns, stars: noted.stars, uses, places: noted.places })
+        Ok(NewView { columns, stars: noted.stars, uses, places: noted.places, types: noted.types })
     }
 
     /// The names of a relation and its columns among these.
@@ -74,9 +77,12 @@ impl Binder<'_> {
         let beside = std::mem::take(&mut self.beside);
         let noted = self.noted.take();
         let literal_zone = self.literal_zone.replace(zone);
+        let catalog = self.catalog;
+        self.catalog = catalog.along_public();
         self.view_depth += 1;
         let bound = self.query(query, Untyped::Text);
         self.view_depth -= 1;
+        self.catalog = catalog;
         (self.levels, self.named, self.beside) = (levels, named, beside);
         (self.noted, self.literal_zone) = (noted, literal_zone);
         let mut bound = bound?;
@@ -104,9 +110,23 @@ impl Binder<'_> {
 
     /// Notes where a relation is named.
     pub(super) fn note_place(&mut self, name: &ObjectName, relation: ObjectId, has_alias: bool) {
-        let own = name.0.last().and_then(|part| part.as_ident());
-        if let (Some(noted), Some(own)) = (&mut self.noted, own) {
-            noted.places.insert(own.span.start, NamedPlace { relation, has_alias });
+        if let (Some(noted), Some((own, schema))) = (&mut self.noted, locations(name)) {
+            noted.places.insert(own, NamedPlace { relation, has_alias, schema });
+        }
+    }
+
+    /// Notes where a type is named that a statement has made.
+    pub(super) fn note_type(&mut self, data_type: &DataType, ty: Type) {
+        let Some(noted) = &mut self.noted else { return };
+        let mut named = data_type;
+        while let DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) = named {
+            named = element;
+        }
+        let element = ty.element().unwrap_or(ty);
+        if let (DataType::Custom(name, _), Type::Enum(ty)) = (named, element)
+            && let Some((own, schema)) = locations(name)
+        {
+            noted.types.insert(own, TypePlace { ty, schema });
         }
     }
 
@@ -159,8 +179,53 @@ impl Binder<'_> {
     }
 }
 
+/// The text of a view as it is bound, with the places of names.
+pub(crate) fn bound_again(catalog: &Catalog, view: &View) -> Result<NewView> {
+    let statement = parse(&view.text)?.pop().ok_or_else(|| damaged(view))?;
+    let Tree::Query(query) = &statement.tree else { return Err(damaged(view)) };
+    let (zone, public) = (zone_of(view)?, catalog.along_public());
+    Binder::without_parameters(public, &statement.lines, &zone).new_view(query)
+}
+
+/// The error of a view whose text does not come to what the catalog has.
+pub(crate) fn damaged(view: &View) -> Error {
+    Error::corrupted(format!("view \"{}\" is damaged", view.name))
+}
+
+/// The name of a table or view.
+pub(crate) fn name_of_relation(catalog: &Catalog, id: ObjectId) -> Option<Name> {
+    let table = catalog.tables().find(|table| table.relation.id == id);
+    let view = || catalog.views().find(|view| view.id == id);
+    table.map(|table| table.relation.name.clone()).or_else(|| view().map(|view| view.name.clone()))
+}
+
+/// The text of a view with schemas before the names that are not found by themselves; `None` if
+/// it is the text that is kept.
+pub(crate) fn shown_text(catalog: &Catalog, view: &View) -> Option<String> {
+    let bound = bound_again(catalog, view).ok()?;
+    let plain = bound.places.iter().filter(|(_, place)| place.schema.is_none());
+    let relations = plain.filter_map(|(at, place)| {
+        let name = name_of_relation(catalog, place.relation)?;
+        (!catalog.is_visible(&name)).then(|| (*at, catalog.shown_if(&name, false)))
+    });
+    let plain = bound.types.iter().filter(|(_, place)| place.schema.is_none());
+    let types = plain.filter_map(|(at, place)| {
+        let name = catalog.name_of_type(place.ty);
+        (!catalog.is_visible_type(place.ty)).then(|| (*at, catalog.shown_if(&name, false)))
+    });
+    let words: Stars = relations.chain(types).collect();
+    if words.is_empty() { None } else { with_words(&view.text, &words) }
+}
+
+/// Where a name begins, and its schema.
+fn locations(name: &ObjectName) -> Option<(Location, Option<Location>)> {
+    let mut parts = name.0.iter().rev().map(|part| part.as_ident());
+    let own = parts.next()??.span.start;
+    Some((own, parts.next().flatten().map(|schema| schema.span.start)))
+}
+
 /// The time zone of the literals in a view's text.
-pub(crate) fn zone_of(view: &View) -> Result<Zone> {
+fn zone_of(view: &View) -> Result<Zone> {
     match view.zone_seconds {
         Some(0) => Ok(Zone::utc()),
         Some(seconds) => Zone::fixed(seconds)

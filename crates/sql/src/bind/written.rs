@@ -1,7 +1,7 @@
 //! What INSERT, UPDATE and DELETE write: a table, or a view that only filters the rows of one and
 //! whose columns are columns of it. Such a view stands for its table.
 
-use super::binder::{Binder, name_of, table_name, unsupported};
+use super::binder::{Binder, name_of, own_name, unsupported};
 use super::conditions::Conjunct;
 use super::door::check_factor;
 use super::items::{Filtered, Item};
@@ -52,10 +52,9 @@ impl Binder<'_> {
         name: &ObjectName,
         writing: Writing,
     ) -> Result<WrittenTable> {
-        let own = table_name(name)?;
-        match self.catalog.view(&own).cloned() {
+        match self.catalog.view(&self.relation_name(name)?).cloned() {
             Some(view) => self.written_view(&view, writing),
-            None => Ok(WrittenTable { own, ..WrittenTable::plain(self.table(name)?) }),
+            None => Ok(WrittenTable::plain(self.table(name)?)),
         }
     }
 
@@ -67,7 +66,7 @@ impl Binder<'_> {
         let mut tables = self.catalog.tables();
         let found = tables.find(|table| table.relation.id == relation.id).cloned();
         let Some(table) = found else { return Err(not_updatable(view, writing)) };
-        let own = view.name.clone();
+        let own = view.name.own.clone();
         let column = |item: Item| Resolved {
             code: item.bound.code,
             kind: item.bound.kind.unwrap_or(Kind::plain(Type::Text)),
@@ -139,7 +138,7 @@ impl Binder<'_> {
         name: &ObjectName,
         writing: Writing,
     ) -> Result<ColumnNumber> {
-        let own = table_name(name)?;
+        let own = own_name(name)?;
         let missing = || {
             let relation = &written.own;
             let message = format!("column \"{own}\" of relation \"{relation}\" does not exist");
@@ -166,7 +165,7 @@ pub(crate) fn writable_columns(catalog: &Catalog, view: &View) -> Option<Vec<boo
 impl WrittenTable {
     /// A table that is no view.
     pub(super) fn plain(table: Arc<Table>) -> WrittenTable {
-        WrittenTable { own: table.relation.name.clone(), table, view: None }
+        WrittenTable { own: table.relation.name.own.clone(), table, view: None }
     }
 
     /// Whether it is a view.

@@ -1,6 +1,6 @@
 //! Comments on objects. A comment names its object, as the ids of tables and sequences change.
 
-use crate::ir::{ColumnNumber, ObjectId};
+use crate::ir::{ColumnNumber, Name, ObjectId, SchemaId};
 use serde::{Deserialize, Serialize};
 
 /// What COMMENT ON says about an object.
@@ -18,21 +18,23 @@ pub struct Comment {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Commented {
     /// A table.
-    Table(String),
+    Table(Name),
     /// A column of a table or view.
-    Column(String, ColumnNumber),
+    Column(Name, ColumnNumber),
     /// An index.
-    Index(String),
+    Index(Name),
     /// A sequence.
-    Sequence(String),
+    Sequence(Name),
     /// A view.
-    View(String),
+    View(Name),
     /// A type.
-    Type(String),
+    Type(Name),
     /// A constraint: the name of its table, and its own.
-    Constraint(String, String),
+    Constraint(Name, String),
     /// Schema `public`.
     Schema,
     /// The database.
     Database,
+    /// Another schema than `public`.
+    OtherSchema(SchemaId),
 }

@@ -3,7 +3,7 @@
 use super::comments::Comment;
 use super::schema::{ForeignKey, Sequence, Table, View};
 use super::snapshot::Catalog;
-use crate::ir::{ObjectId, Relation, Space, to_bytes};
+use crate::ir::{ObjectId, Relation, SchemaId, Space, to_bytes};
 use std::collections::BTreeSet;
 use values::EnumType;
 
@@ -21,6 +21,8 @@ pub(super) const FOREIGN_KEY: u8 = b'f';
 pub(super) const VIEW: u8 = b'v';
 pub(super) const ENUM: u8 = b'e';
 pub(super) const COMMENT: u8 = b'c';
+pub(super) const SCHEMA: u8 = b'm';
+pub(super) const TYPE_SCHEMA: u8 = b'p';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
@@ -79,6 +81,25 @@ impl Delta {
         self.rows.push((key(VIEW, id), None));
     }
 
+    /// Makes a schema, or gives it another name.
+    pub fn put_schema(&mut self, id: SchemaId, name: &str) {
+        assert!(!name.is_empty(), "a schema has a name");
+        self.rows.push((key(SCHEMA, id.object()), Some(to_bytes(&name))));
+    }
+
+    /// Removes a schema. `public` is there without a row, so it gets one without a name.
+    pub fn drop_schema(&mut self, id: SchemaId) {
+        let row = (id == SchemaId::PUBLIC).then(|| to_bytes(&""));
+        self.rows.push((key(SCHEMA, id.object()), row));
+    }
+
+    /// Moves a type that a statement has made into a schema.
+    pub fn put_type_schema(&mut self, ty: EnumType, schema: SchemaId) {
+        let id = ObjectId::new(ty.oid().number());
+        let row = (schema != SchemaId::PUBLIC).then(|| to_bytes(&schema));
+        self.rows.push((key(TYPE_SCHEMA, id), row));
+    }
+
     /// Makes or replaces an enum type.
     pub fn put_enum(&mut self, ty: EnumType) {
         let id = ObjectId::new(ty.oid().number());
@@ -87,7 +108,8 @@ impl Delta {
 
     /// Removes an enum type.
     pub fn drop_enum(&mut self, ty: EnumType) {
-        self.rows.push((key(ENUM, ObjectId::new(ty.oid().number())), None));
+        let id = ObjectId::new(ty.oid().number());
+        self.rows.extend([(key(ENUM, id), None), (key(TYPE_SCHEMA, id), None)]);
     }
 
     /// Makes or replaces a comment.

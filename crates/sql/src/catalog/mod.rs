@@ -4,11 +4,15 @@
 
 mod comments;
 mod delta;
+mod path;
 mod schema;
+mod schemas;
 mod snapshot;
 
 pub use crate::ir::Deferral;
 pub use comments::{Comment, Commented};
 pub use delta::{Delta, prefix};
+pub use path::{NAME, Path, Place, SYSTEM_SCHEMAS, Written};
 pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};
-pub use snapshot::Catalog;
+pub use schemas::missing_schema;
+pub use snapshot::{Catalog, Objects};

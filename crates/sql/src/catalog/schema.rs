@@ -1,7 +1,7 @@
 //! Tables, views and sequences as the catalog keeps them.
 
 use crate::ir::{
-    ColumnNumber, Deferral, Expression, Kind, ObjectId, Referential, Relation, from_bytes,
+    ColumnNumber, Deferral, Expression, Kind, Name, ObjectId, Referential, Relation, from_bytes,
 };
 use serde::{Deserialize, Serialize};
 use values::{Result, Type};
@@ -43,7 +43,7 @@ pub struct Sequence {
     /// Its object id, by which the store counts.
     pub id: ObjectId,
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// The first number.
     pub start: i64,
     /// From each number to the next; not 0.
@@ -66,7 +66,7 @@ pub struct Sequence {
 #[derive(Serialize, Deserialize)]
 struct PlainSequence {
     id: ObjectId,
-    name: String,
+    name: Name,
     start: i64,
     increment: i64,
     minimum: i64,
@@ -102,11 +102,11 @@ pub struct ForeignKey {
     /// The constraint's name.
     pub name: String,
     /// The table whose rows refer.
-    pub child: String,
+    pub child: Name,
     /// The columns that refer.
     pub columns: Vec<ColumnNumber>,
     /// The table that they refer to.
-    pub parent: String,
+    pub parent: Name,
     /// The columns that they refer to, which are unique together.
     pub referred: Vec<ColumnNumber>,
     /// What becomes of children when their parent goes.
@@ -123,7 +123,7 @@ pub struct View {
     /// Its object id.
     pub id: ObjectId,
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// Its columns.
     pub columns: Vec<ViewColumn>,
     /// The text of its query, in which no `*` stands for columns.
@@ -149,7 +149,7 @@ pub struct ViewColumn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
     /// Its name.
-    pub relation: String,
+    pub relation: Name,
     /// The columns that the view's query names.
     pub columns: Vec<String>,
 }
@@ -172,7 +172,7 @@ mod tests {
         let mut row = vec![1];
         row.extend([0x80, 0x80, 0x01, 1, b's', 20, 4, 2, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0]);
         let sequence = Sequence::read(&row).unwrap();
-        assert_eq!((sequence.id.number(), sequence.name.as_str()), (16_384, "s"));
+        assert_eq!((sequence.id.number(), &*sequence.name), (16_384, "s"));
         assert_eq!((sequence.start, sequence.increment), (10, 2));
         assert_eq!((sequence.minimum, sequence.maximum), (1, 2_147_483_647));
         assert_eq!((sequence.kind.ty, sequence.last, sequence.is_called), (Type::Int4, 10, false));

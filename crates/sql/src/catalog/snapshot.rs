@@ -1,37 +1,83 @@
 //! One version of the catalog.
 
 use super::comments::{Comment, Commented};
-use super::delta::{COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
+use super::delta::{
+    COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SCHEMA, SEQUENCE, TABLE, TYPE_SCHEMA, VIEW,
+};
+use super::path::{Path, Place};
 use super::schema::{ForeignKey, Sequence, Table, View};
-use crate::ir::{ObjectId, Relation, from_bytes};
+use crate::ir::{Name, ObjectId, SchemaId, from_bytes};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 use values::{EnumType, Error, Oid, Result, Type};
 
 /// The first id of an object that a statement makes; smaller ones are PostgreSQL's own.
 const FIRST_ID: ObjectId = ObjectId::new(16_384);
 
-/// All objects. Cheap to clone; share it behind an `Arc`.
+/// All objects, and where a session looks for them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     version: u64,
     next_id: ObjectId,
+    objects: Arc<Objects>,
+    pub(super) path: Path,
+    /// The schemas of the path that exist, and the system's own.
+    pub(super) places: Vec<Place>,
+    /// The same along the path that has `public` only.
+    pub(super) public: OnceLock<Box<Catalog>>,
+}
+
+/// All objects.
+#[derive(Clone, Debug)]
+pub struct Objects {
     tables: BTreeMap<ObjectId, Arc<Table>>,
     sequences: BTreeMap<ObjectId, Arc<Sequence>>,
     foreign_keys: BTreeMap<ObjectId, Arc<ForeignKey>>,
     views: BTreeMap<ObjectId, Arc<View>>,
     enums: BTreeMap<ObjectId, EnumType>,
     comments: BTreeMap<ObjectId, Arc<Comment>>,
-    /// Tables, views, indexes and sequences share their names, as in PostgreSQL. Hidden keys,
-    /// their sequences, and the indexes of foreign keys have none.
-    names: BTreeMap<String, ObjectId>,
+    /// Schemas by their ids, and by their names.
+    pub(super) schemas: BTreeMap<SchemaId, Arc<str>>,
+    pub(super) schemas_by_name: BTreeMap<Arc<str>, SchemaId>,
+    /// The schemas of types that are not in `public`.
+    pub(super) type_schemas: BTreeMap<ObjectId, SchemaId>,
+    /// Tables, views, indexes and sequences of a schema share their names, as in PostgreSQL.
+    /// Hidden keys, their sequences, and the indexes of foreign keys have none.
+    names: BTreeMap<SchemaId, BTreeMap<String, ObjectId>>,
+}
+
+impl Deref for Catalog {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
 }
 
 impl Default for Catalog {
     fn default() -> Catalog {
-        Catalog {
+        let (objects, path, places) = (Arc::default(), Path::default(), Vec::new());
+        let mut catalog = Catalog {
             version: 0,
             next_id: FIRST_ID,
+            objects,
+            path,
+            places,
+            public: OnceLock::new(),
+        };
+        catalog.find_places();
+        catalog
+    }
+}
+
+impl Default for Objects {
+    fn default() -> Objects {
+        let public: Arc<str> = "public".into();
+        Objects {
+            schemas: BTreeMap::from([(SchemaId::PUBLIC, Arc::clone(&public))]),
+            schemas_by_name: BTreeMap::from([(public, SchemaId::PUBLIC)]),
+            type_schemas: BTreeMap::new(),
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
             foreign_keys: BTreeMap::new(),
@@ -47,21 +93,25 @@ impl Catalog {
     /// The catalog of the rows that a store has in space `catalog`.
     pub fn open<'a>(rows: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<Catalog> {
         let mut catalog = Catalog::default();
+        let objects = Arc::make_mut(&mut catalog.objects);
         for (key, row) in rows {
-            catalog.apply(key, Some(row))?;
+            objects.apply(key, Some(row), &mut catalog.next_id)?;
         }
-        catalog.index_names();
+        objects.index_names();
+        catalog.find_places();
         Ok(catalog)
     }
 
     /// The next version.
     pub fn with(&self, delta: &Delta) -> Result<Catalog> {
         let mut next = self.clone();
+        let objects = Arc::make_mut(&mut next.objects);
         for (key, row) in delta.rows() {
-            next.apply(key, row.as_deref())?;
+            objects.apply(key, row.as_deref(), &mut next.next_id)?;
         }
+        objects.index_names();
         next.version += 1;
-        next.index_names();
+        next.find_places();
         Ok(next)
     }
 
@@ -71,7 +121,25 @@ impl Catalog {
         Catalog { version, ..self }
     }
 
-    fn apply(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<()> {
+    /// Changes with each delta.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The same, of which new objects get ids from here on, which were reserved.
+    #[must_use]
+    pub fn at_next_id(self, next_id: ObjectId) -> Catalog {
+        Catalog { next_id, ..self }
+    }
+
+    /// The first id that no object has had.
+    pub fn next_id(&self) -> ObjectId {
+        self.next_id
+    }
+}
+
+impl Objects {
+    fn apply(&mut self, key: &[u8], row: Option<&[u8]>, next_id: &mut ObjectId) -> Result<()> {
         let (kind, id) = match *key {
             [kind, a, b, c, d] => (kind, ObjectId::from_bytes([a, b, c, d])),
             _ => return Err(Error::corrupted("key of the catalog is damaged")),
@@ -130,7 +198,9 @@ impl Catalog {
                 self.enums.remove(&id);
             }
             (COMMENT, row) => self.apply_comment(id, row)?,
-            (NEXT_ID, Some(row)) => self.next_id = from_bytes(row, "next id of the catalog")?,
+            (SCHEMA, row) => self.apply_schema(SchemaId::from(id), row)?,
+            (TYPE_SCHEMA, row) => self.apply_type_schema(id, row)?,
+            (NEXT_ID, Some(row)) => *next_id = from_bytes(row, "next id of the catalog")?,
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
         }
         Ok(())
@@ -149,55 +219,75 @@ impl Catalog {
         Ok(())
     }
 
+    /// A schema without a name has gone: `public`, which is there without a row.
+    fn apply_schema(&mut self, id: SchemaId, row: Option<&[u8]>) -> Result<()> {
+        let name = match row {
+            Some(row) => from_bytes::<String>(row, "schema of the catalog")?,
+            None => String::new(),
+        };
+        if let Some(before) = self.schemas.remove(&id) {
+            self.schemas_by_name.remove(&before);
+        }
+        if !name.is_empty() {
+            let name: Arc<str> = name.into();
+            self.schemas.insert(id, Arc::clone(&name));
+            self.schemas_by_name.insert(name, id);
+        }
+        Ok(())
+    }
+
+    fn apply_type_schema(&mut self, id: ObjectId, row: Option<&[u8]>) -> Result<()> {
+        match row {
+            Some(row) => {
+                let schema = from_bytes(row, "schema of a type of the catalog")?;
+                self.type_schemas.insert(id, schema);
+            }
+            None => drop(self.type_schemas.remove(&id)),
+        }
+        Ok(())
+    }
+
     fn index_names(&mut self) {
-        self.names.clear();
+        let mut names = BTreeMap::<SchemaId, BTreeMap<String, ObjectId>>::new();
+        let mut add = |name: &Name, own: &str, id: ObjectId| {
+            names.entry(name.schema).or_default().insert(own.to_owned(), id);
+        };
         let mut hidden = BTreeSet::new();
         for table in self.tables.values() {
             let relation = &table.relation;
-            self.names.insert(relation.name.clone(), relation.id);
+            add(&relation.name, &relation.name, relation.id);
             if !relation.has_hidden_key() {
-                self.names.insert(relation.primary_name.clone(), relation.id);
+                add(&relation.name, &relation.primary_name, relation.id);
             }
             for index in relation.indexes.iter().filter(|index| !index.is_hidden()) {
-                self.names.insert(index.name.clone(), index.id);
+                add(&relation.name, &index.name, index.id);
             }
             let both = relation.columns.iter().zip(&table.columns);
             hidden
                 .extend(both.filter(|both| both.0.is_hidden()).filter_map(|both| both.1.sequence));
         }
         for view in self.views.values() {
-            self.names.insert(view.name.clone(), view.id);
+            add(&view.name, &view.name, view.id);
         }
         for sequence in self.sequences.values().filter(|own| !hidden.contains(&own.id)) {
-            self.names.insert(sequence.name.clone(), sequence.id);
+            add(&sequence.name, &sequence.name, sequence.id);
         }
+        self.names = names;
     }
 
-    /// Changes with each delta.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// The same, of which new objects get ids from here on, which were reserved.
-    #[must_use]
-    pub fn at_next_id(self, next_id: ObjectId) -> Catalog {
-        Catalog { next_id, ..self }
-    }
-
-    /// The first id that no object has had.
-    pub fn next_id(&self) -> ObjectId {
-        self.next_id
+    fn id(&self, name: &Name) -> Option<&ObjectId> {
+        self.names.get(&name.schema)?.get(&name.own)
     }
 
     /// The table with this name.
-    pub fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        let id = self.names.get(name)?;
-        self.tables.get(id).filter(|table| table.relation.name == name)
+    pub fn table(&self, name: &Name) -> Option<&Arc<Table>> {
+        let id = self.id(name)?;
+        self.tables.get(id).filter(|table| table.relation.name == *name)
     }
 
     /// The table with an index of this name, and the place of the index.
-    pub fn index(&self, name: &str) -> Option<(&Arc<Table>, usize)> {
-        let id = self.names.get(name)?;
+    pub fn index(&self, name: &Name) -> Option<(&Arc<Table>, usize)> {
+        let id = self.id(name)?;
         self.tables.values().find_map(|table| {
             let at = table.relation.indexes.iter().position(|index| index.id == *id)?;
             Some((table, at))
@@ -205,14 +295,15 @@ impl Catalog {
     }
 
     /// The table whose primary key is called so.
-    pub fn table_of_primary(&self, name: &str) -> Option<&Arc<Table>> {
-        let is_own = |relation: &Relation| relation.primary_name == name;
-        self.tables().find(|table| is_own(&table.relation) && !table.relation.has_hidden_key())
+    pub fn table_of_primary(&self, name: &Name) -> Option<&Arc<Table>> {
+        let found = self.tables.get(self.id(name)?)?;
+        let relation = &found.relation;
+        (relation.primary_name == name.own && !relation.has_hidden_key()).then_some(found)
     }
 
     /// The view with this name.
-    pub fn view(&self, name: &str) -> Option<&Arc<View>> {
-        self.views.get(self.names.get(name)?)
+    pub fn view(&self, name: &Name) -> Option<&Arc<View>> {
+        self.views.get(self.id(name)?)
     }
 
     /// All views, by id.
@@ -226,15 +317,32 @@ impl Catalog {
     }
 
     /// The enum type with this name.
-    pub fn enum_named(&self, name: &str) -> Option<EnumType> {
-        self.enums().find(|ty| ty.name() == name)
+    pub fn enum_named(&self, name: &Name) -> Option<EnumType> {
+        self.enum_in(name.schema, &name.own)
+    }
+
+    fn enum_in(&self, schema: SchemaId, own: &str) -> Option<EnumType> {
+        let has_place = |id: &ObjectId| {
+            let place = self.type_schemas.get(id).copied().unwrap_or(SchemaId::PUBLIC);
+            place == schema
+        };
+        let found = self.enums.iter().find(|(id, ty)| ty.name() == own && has_place(id));
+        found.map(|(_, ty)| *ty)
     }
 
     /// The type that a statement has made with this name: an enum, or its arrays, which have a `_`
     /// before it.
-    pub fn type_named(&self, name: &str) -> Option<Type> {
-        let own = self.enum_named(name).map(Type::Enum);
-        own.or_else(|| Type::Enum(self.enum_named(name.strip_prefix('_')?)?).array())
+    pub fn type_named(&self, name: &Name) -> Option<Type> {
+        let array = || {
+            let element = self.enum_in(name.schema, name.own.strip_prefix('_')?)?;
+            Type::Enum(element).array()
+        };
+        self.enum_named(name).map(Type::Enum).or_else(array)
+    }
+
+    /// Whether a schema has a type with this name, or its arrays.
+    pub(super) fn has_type(&self, schema: SchemaId, own: &str) -> bool {
+        !self.enums.is_empty() && self.type_named(&Name::new(schema, own)).is_some()
     }
 
     /// The type with this object id, also of those that statements have made.
@@ -249,8 +357,8 @@ impl Catalog {
     }
 
     /// The sequence with this name.
-    pub fn sequence(&self, name: &str) -> Option<&Arc<Sequence>> {
-        self.sequences.get(self.names.get(name)?)
+    pub fn sequence(&self, name: &Name) -> Option<&Arc<Sequence>> {
+        self.sequences.get(self.id(name)?)
     }
 
     /// The sequence with this id.
@@ -279,8 +387,13 @@ impl Catalog {
     }
 
     /// Whether a table, view, index or sequence has this name.
-    pub fn is_named(&self, name: &str) -> bool {
-        self.names.contains_key(name)
+    pub fn is_named(&self, name: &Name) -> bool {
+        self.id(name).is_some()
+    }
+
+    /// Whether a table, view, index or sequence of a schema has this name.
+    pub(super) fn is_named_in(&self, schema: SchemaId, own: &str) -> bool {
+        self.names.get(&schema).is_some_and(|names| names.contains_key(own))
     }
 
     /// All tables, by id.

@@ -8,9 +8,9 @@ use super::draft::{Draft, named_columns};
 use super::foreign::{Needed, drop_key, drop_needing, rename_in_keys};
 use super::rebuild::Rebuild;
 use super::{indexes, sequences, views};
-use crate::bind::{name_of, table_name, unsupported};
+use crate::bind::{name_of, own_name, unsupported, written_name};
 use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index};
+use crate::ir::{ColumnNumber, Index, Name};
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use sqlparser::ast::{
@@ -30,7 +30,10 @@ pub(super) fn alter(
 ) -> Result<Definition> {
     let mut definition = Definition::new(TAG, Delta::default());
     check_alter(tree)?;
-    let own = table_name(&tree.name)?;
+    let written = written_name(&tree.name)?;
+    let Some(own) = definition.altered(catalog, &written, tree.if_exists)? else {
+        return Ok(definition);
+    };
     let renames = tree.operations.iter().any(is_rename);
     if renames && tree.operations.len() > 1 {
         let message = "RENAME is no part of a list of changes";
@@ -40,7 +43,7 @@ pub(super) fn alter(
         && catalog.table(&own).is_none()
         && catalog.is_named(&own)
     {
-        let new = new_name(to)?;
+        let new = own.beside(new_name(to)?);
         return match catalog.view(&own) {
             Some(view) => views::rename(catalog, view, &new, TAG),
             None => rename_other(catalog, &own, &new),
@@ -57,9 +60,7 @@ pub(super) fn alter(
         views::refuse_view(catalog, &own)?;
     }
     let Some(table) = catalog.table(&own) else {
-        let message = format!("relation \"{own}\" does not exist");
-        definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), tree.if_exists)?;
-        return Ok(definition);
+        return Err(written.missing());
     };
     let draft = Draft::new(catalog, &statement.lines, context, Table::clone(table));
     let (rebuild, notices) = (Rebuild::default(), Vec::new());
@@ -115,11 +116,11 @@ fn is_drop(operation: &AlterTableOperation) -> bool {
 
 fn new_name(name: &RenameTableNameKind) -> Result<String> {
     let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = name;
-    table_name(name)
+    own_name(name)
 }
 
 /// Indexes and sequences can be named in ALTER TABLE, too.
-fn rename_other(catalog: &Catalog, own: &str, new: &str) -> Result<Definition> {
+fn rename_other(catalog: &Catalog, own: &Name, new: &Name) -> Result<Definition> {
     let renamed = match catalog.sequence(own) {
         Some(sequence) => sequences::rename(catalog, sequence, new)?,
         None => indexes::rename(catalog, own, new)?,
@@ -147,7 +148,7 @@ impl Altering<'_> {
         self.notices.push(notice);
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(super) fn name(&self) -> Name {
         self.draft.table.relation.name.clone()
     }
 
@@ -211,7 +212,7 @@ impl Altering<'_> {
     }
 
     fn rename(&mut self, name: &RenameTableNameKind) -> Result<()> {
-        let new = new_name(name)?;
+        let new = self.name().beside(new_name(name)?);
         self.free(&new)?;
         let old = std::mem::replace(&mut self.draft.table.relation.name, new.clone());
         rename_in_keys(self.draft.catalog, &old, &new, &mut self.draft.delta);

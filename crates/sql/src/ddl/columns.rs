@@ -6,7 +6,7 @@ use super::draft::{Draft, LaterCheck, NamedColumn, kept, named_columns};
 use super::foreign::LaterKey;
 use super::identity::identity_of;
 use super::sequences::next_value;
-use crate::bind::{kind_of, name_of, table_name, unsupported};
+use crate::bind::{kind_of, name_of, own_name, unsupported};
 use crate::catalog::{ColumnInfo, Identity};
 use crate::ir::{Column, ColumnForm, Expression, Kind, Op, Value};
 use crate::parse::SEQUENCE_QUOTE;
@@ -75,7 +75,8 @@ impl Draft<'_> {
             Some(stated) => self.stated_name(stated)?,
             None => self.free_name(&format!("{}_{name}_seq", self.table.relation.name)),
         };
-        let sequence = Options::read(options)?.sequence(self.new_id(), &sequence_name, ty)?;
+        let own = self.table.relation.name.beside(&*sequence_name);
+        let sequence = Options::read(options)?.sequence(self.new_id(), &own, ty)?;
         let mut code = next_value(&sequence);
         if ty != Type::Int8 {
             code.push(Op::Cast(Kind::plain(ty), true));
@@ -144,7 +145,7 @@ impl Draft<'_> {
                 self.identity(name, kind.ty, identity_of(*generated_as)?, options)?;
             }
             ColumnOption::Collation(name) if is_sequence(name) => {
-                self.identity_sequence = Some(table_name(name)?);
+                self.identity_sequence = Some(own_name(name)?);
             }
             ColumnOption::Collation(collation)
                 if matches!(

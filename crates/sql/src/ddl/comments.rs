@@ -1,10 +1,10 @@
 //! COMMENT ON, and comments that go and change their names with their objects.
 
 use super::definition::Definition;
-use super::schemas::comment_notice;
-use crate::bind::{name_of, table_name, unsupported};
-use crate::catalog::{Catalog, Comment, Commented, Delta, Table};
-use crate::ir::{ColumnNumber, Index, ObjectId};
+use super::extensions::comment_notice;
+use crate::bind::{name_of, unsupported, written_name};
+use crate::catalog::{Catalog, Comment, Commented, Delta, SYSTEM_SCHEMAS, Table, missing_schema};
+use crate::ir::{ColumnNumber, Index, Name, ObjectId, SchemaId};
 use crate::parse::{CommentOn, CommentTarget};
 use crate::system::NAME;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
@@ -56,15 +56,19 @@ fn found(catalog: &Catalog, target: &CommentTarget) -> Result<Result<Commented, 
         CommentTarget::Column(name) => column(catalog, name)?,
         CommentTarget::Constraint(name, table) => constraint(catalog, &name_of(name), table)?,
         CommentTarget::Type(name) => {
-            let own = table_name(name)?;
+            let written = written_name(name)?;
+            let own = catalog.type_of(&written)?;
             if catalog.enum_named(&own).is_none() {
-                let message = format!("type \"{own}\" does not exist");
+                let message = format!("type \"{written}\" does not exist");
                 return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
             }
             Commented::Type(own)
         }
-        CommentTarget::Schema(name) if name_of(name) == "public" => Commented::Schema,
-        CommentTarget::Schema(name) => return Err(no_schema(name)),
+        CommentTarget::Schema(name) => match catalog.schema_named(&name_of(name)) {
+            Some(SchemaId::PUBLIC) => Commented::Schema,
+            Some(id) => Commented::OtherSchema(id),
+            None => return Err(no_schema(name)),
+        },
         CommentTarget::Database(name) if name_of(name) == NAME => Commented::Database,
         CommentTarget::Database(name) => {
             return Ok(Err(format!("database \"{}\" does not exist", name_of(name))));
@@ -83,18 +87,17 @@ fn found(catalog: &Catalog, target: &CommentTarget) -> Result<Result<Commented, 
 
 fn no_schema(name: &Ident) -> Error {
     let own = name_of(name);
-    if ["pg_catalog", "information_schema"].contains(&own.as_str()) {
+    if SYSTEM_SCHEMAS.contains(&own.as_str()) {
         return unsupported("a comment on a schema of the system");
     }
-    Error::new(SqlState::UNDEFINED_SCHEMA, format!("schema \"{own}\" does not exist"))
+    missing_schema(&own)
 }
 
 /// A relation of this kind.
 fn relation(catalog: &Catalog, name: &ObjectName, kind: &str) -> Result<Commented> {
-    let own = table_name(name)?;
-    let found = named(catalog, &own).ok_or_else(|| {
-        Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
-    })?;
+    let written = written_name(name)?;
+    let own = catalog.relation(&written)?;
+    let found = named(catalog, &own).ok_or_else(|| written.missing())?;
     let is_kind = match found {
         Commented::Table(_) => kind == "a table",
         Commented::View(_) => kind == "a view",
@@ -108,8 +111,8 @@ fn relation(catalog: &Catalog, name: &ObjectName, kind: &str) -> Result<Commente
 }
 
 /// The relation with this name.
-fn named(catalog: &Catalog, own: &str) -> Option<Commented> {
-    let name = own.to_owned();
+fn named(catalog: &Catalog, own: &Name) -> Option<Commented> {
+    let name = own.clone();
     if catalog.table(own).is_some() {
         return Some(Commented::Table(name));
     }
@@ -125,39 +128,35 @@ fn named(catalog: &Catalog, own: &str) -> Option<Commented> {
 fn column(catalog: &Catalog, name: &ObjectName) -> Result<Commented> {
     let (table, column) = match &name.0[..] {
         [table @ .., ObjectNamePart::Identifier(column)] if !table.is_empty() => {
-            (table_name(&ObjectName(table.to_vec()))?, name_of(column))
+            (written_name(&ObjectName(table.to_vec()))?, name_of(column))
         }
         _ => return Err(Error::new(SqlState::SYNTAX_ERROR, "column name must be qualified")),
     };
-    let place = match (catalog.table(&table), catalog.view(&table)) {
+    let own = catalog.relation(&table)?;
+    let place = match (catalog.table(&own), catalog.view(&own)) {
         (Some(known), _) => known.column(&column),
         (None, Some(view)) => {
             view.columns.iter().position(|own| own.name == column).map(ColumnNumber::at)
         }
-        (None, None) if catalog.is_named(&table) => {
+        (None, None) if catalog.is_named(&own) => {
             let message = format!("cannot set comment on relation \"{table}\"");
             return Err(Error::new(SqlState::WRONG_OBJECT, message));
         }
-        (None, None) => {
-            let message = format!("relation \"{table}\" does not exist");
-            return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
-        }
+        (None, None) => return Err(table.missing()),
     };
     match place {
-        Some(place) => Ok(Commented::Column(table, place)),
+        Some(place) => Ok(Commented::Column(own, place)),
         None => {
-            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            let message = format!("column \"{column}\" of relation \"{own}\" does not exist");
             Err(Error::new(SqlState::UNDEFINED_COLUMN, message))
         }
     }
 }
 
 fn constraint(catalog: &Catalog, name: &str, table: &ObjectName) -> Result<Commented> {
-    let own = table_name(table)?;
-    let Some(table) = catalog.table(&own) else {
-        let message = format!("relation \"{own}\" does not exist");
-        return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
-    };
+    let written = written_name(table)?;
+    let own = catalog.relation(&written)?;
+    let Some(table) = catalog.table(&own) else { return Err(written.missing()) };
     if ConstraintPlace::of(catalog, table, name).is_none() {
         let message = format!("constraint \"{name}\" for table \"{own}\" does not exist");
         return Err(Error::new(SqlState::UNDEFINED_OBJECT, message));
@@ -215,10 +214,11 @@ impl ConstraintPlace {
 }
 
 /// Removes the comments of a constraint and its index, also if another one gets its name.
-pub(super) fn drop_of_constraint(catalog: &Catalog, table: &str, name: &str, delta: &mut Delta) {
-    let of_constraint = Commented::Constraint(table.to_owned(), name.to_owned());
-    let index = catalog.index(name).filter(|(own, _)| own.relation.name == table);
-    let of_index = index.map(|_| Commented::Index(name.to_owned()));
+pub(super) fn drop_of_constraint(catalog: &Catalog, table: &Name, name: &str, delta: &mut Delta) {
+    let of_constraint = Commented::Constraint(table.clone(), name.to_owned());
+    let index_name = table.beside(name);
+    let index = catalog.index(&index_name).filter(|(own, _)| own.relation.name == *table);
+    let of_index = index.map(|_| Commented::Index(index_name.clone()));
     for on in std::iter::once(of_constraint).chain(of_index) {
         if let Some(comment) = catalog.comment_on(&on) {
             delta.drop_comment(comment.id);
@@ -275,7 +275,7 @@ fn followed(before: &Catalog, next: &Catalog, on: &Commented) -> Option<Commente
             let same = next.enum_named(name).map(|_| name.clone());
             let renamed = || {
                 let oid = before.enum_named(name)?.oid();
-                next.enums().find(|ty| ty.oid() == oid).map(|ty| ty.name().to_owned())
+                next.enums().find(|ty| ty.oid() == oid).map(|ty| next.name_of_type(ty))
             };
             Commented::Type(same.or_else(renamed)?)
         }
@@ -289,38 +289,43 @@ fn followed(before: &Catalog, next: &Catalog, on: &Commented) -> Option<Commente
             let place = ConstraintPlace::of(before, old, name)?;
             Commented::Constraint(own, place.name(next, old, after)?)
         }
+        Commented::OtherSchema(id) => {
+            next.schemas().any(|(own, _)| own == *id).then(|| on.clone())?
+        }
         Commented::Schema | Commented::Database => on.clone(),
     })
 }
 
-fn table_after(before: &Catalog, next: &Catalog, name: &str) -> Option<String> {
+fn table_after(before: &Catalog, next: &Catalog, name: &Name) -> Option<Name> {
     if next.table(name).is_some() {
-        return Some(name.to_owned());
+        return Some(name.clone());
     }
     let id = before.table(name)?.relation.id;
     let found = next.tables().find(|table| table.relation.id == id)?;
     Some(found.relation.name.clone())
 }
 
-fn view_after(before: &Catalog, next: &Catalog, name: &str) -> Option<String> {
+fn view_after(before: &Catalog, next: &Catalog, name: &Name) -> Option<Name> {
     if next.view(name).is_some() {
-        return Some(name.to_owned());
+        return Some(name.clone());
     }
     let id = before.view(name)?.id;
     next.views().find(|view| view.id == id).map(|view| view.name.clone())
 }
 
-fn index_after(before: &Catalog, next: &Catalog, name: &str) -> Option<String> {
+fn index_after(before: &Catalog, next: &Catalog, name: &Name) -> Option<Name> {
     if matches!(named(next, name), Some(Commented::Index(_))) {
-        return Some(name.to_owned());
+        return Some(name.clone());
     }
     if let Some((table, at)) = before.index(name) {
         let id = table.relation.indexes[at].id;
-        let mut all = next.tables().flat_map(|table| &table.relation.indexes);
-        return all.find(|index| index.id == id).map(|index| index.name.clone());
+        return next.tables().find_map(|table| {
+            let index = table.relation.indexes.iter().find(|index| index.id == id)?;
+            Some(table.relation.name.beside(&*index.name))
+        });
     }
     let old = before.table_of_primary(name)?;
-    let after = next.table(&old.relation.name)?;
+    let after = next.table(&table_after(before, next, &old.relation.name)?)?;
     let is_same = after.relation.primary == old.relation.primary;
-    is_same.then(|| after.relation.primary_name.clone())
+    is_same.then(|| after.relation.name.beside(&*after.relation.primary_name))
 }

@@ -1,7 +1,7 @@
 //! How a sequence counts: the options of CREATE and ALTER SEQUENCE and of identity columns.
 
 use crate::catalog::Sequence;
-use crate::ir::{Kind, ObjectId};
+use crate::ir::{Kind, Name, ObjectId};
 use crate::parse::Counting;
 use sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as Literal,
@@ -107,11 +107,11 @@ impl Options {
     }
 
     /// A new sequence with numbers of this type, if the options say no other one.
-    pub(super) fn sequence(&self, id: ObjectId, name: &str, ty: Type) -> Result<Sequence> {
+    pub(super) fn sequence(&self, id: ObjectId, name: &Name, ty: Type) -> Result<Sequence> {
         let ty = self.ty.unwrap_or(ty);
         let sequence = Sequence {
             id,
-            name: name.to_owned(),
+            name: name.clone(),
             start: 0,
             increment: 1,
             minimum: 0,

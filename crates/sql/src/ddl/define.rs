@@ -3,9 +3,10 @@
 use super::definition::{Definition, Dropping};
 use super::door::check_drop;
 use super::{
-    alter, comments, foreign, indexes, schemas, sequences, set_value, table, table_as, types, views,
+    alter, comments, extensions, foreign, indexes, moves, schemas, sequences, set_value, table,
+    table_as, types, views,
 };
-use crate::bind::{table_name, unsupported};
+use crate::bind::{own_name, unsupported, written_name};
 use crate::catalog::{Catalog, Delta};
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
@@ -56,6 +57,11 @@ fn defined(
     if let Some(tree) = &statement.type_move {
         return types::move_to(catalog, tree).map(Some);
     }
+    if let Some(tree) = &statement.set_schema {
+        let definition = moves::set_schema(catalog, tree)?;
+        views::refuse_broken(catalog, &definition)?;
+        return Ok(Some(definition));
+    }
     if let Some(tree) = &statement.table_as {
         return table_as::create(catalog, statement, tree, context, rows).map(Some);
     }
@@ -71,8 +77,9 @@ fn defined(
             options: None,
             default_collate_spec: None,
             clone: None,
-        } => schemas::create_schema(schema_name, *if_not_exists)?,
-        Tree::CreateExtension(tree) => schemas::create_extension(tree)?,
+        } => schemas::create_schema(catalog, schema_name, *if_not_exists)?,
+        Tree::AlterSchema(tree) => schemas::alter_schema(catalog, tree)?,
+        Tree::CreateExtension(tree) => extensions::create_extension(tree)?,
         Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
             sequences::create(catalog, name, *if_not_exists, sequence_options)?
         }
@@ -83,7 +90,12 @@ fn defined(
         Tree::Drop { .. } => drop_objects(catalog, statement, context, rows)?,
         Tree::AlterTable(tree) => alter::alter(catalog, statement, tree, context, rows)?,
         Tree::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
-            indexes::rename(catalog, &table_name(name)?, &table_name(index_name)?)?
+            let written = written_name(name)?;
+            let own = catalog.relation(&written)?;
+            if !catalog.is_named(&own) {
+                return Err(written.missing());
+            }
+            indexes::rename(catalog, &own, &own.beside(own_name(index_name)?))?
         }
         Tree::Truncate(tree) => table::truncate(catalog, tree)?,
         Tree::Query(_) => return set_value::set(catalog, statement, context, rows),
@@ -113,6 +125,7 @@ fn drop_objects(
         ObjectType::Table => table::drop(catalog, names, if_exists, cascade),
         ObjectType::View => views::drop(catalog, names, if_exists, cascade),
         ObjectType::Index => indexes::drop(catalog, &dropping, context, rows),
+        ObjectType::Schema => schemas::drop_schemas(catalog, statement, &dropping, context, rows),
         ObjectType::Sequence => sequences::drop(catalog, names, if_exists, cascade),
         other => Err(unsupported(&format!("DROP {other}"))),
     }

@@ -1,7 +1,8 @@
 //! What a definition comes to.
 
 use crate::bind::name_of;
-use crate::catalog::{Catalog, Delta};
+use crate::catalog::{Catalog, Delta, SYSTEM_SCHEMAS, Written, missing_schema};
+use crate::ir::{Name, SchemaId};
 use crate::system::NAME;
 use sqlparser::ast::{Ident, ObjectName};
 use values::{Datum, Error, Result, SqlState};
@@ -44,18 +45,45 @@ impl Definition {
         Ok(Definition { notice, ..Definition::new(tag, Delta::default()) })
     }
 
+    /// The name that was found; none of one whose schema does not exist, if the statement says so.
+    pub(super) fn found(&mut self, name: Result<Name>, skipped: bool) -> Result<Option<Name>> {
+        match name {
+            Ok(name) => Ok(Some(name)),
+            Err(error) => self.skip_missing(error, skipped).map(|()| None),
+        }
+    }
+
+    /// The relation that ALTER is about; none of one that does not exist, if the statement says
+    /// that this is no error.
+    pub(super) fn altered(
+        &mut self,
+        catalog: &Catalog,
+        written: &Written,
+        skipped: bool,
+    ) -> Result<Option<Name>> {
+        let found = catalog.relation(written);
+        let is_there = found.as_ref().is_ok_and(|name| catalog.is_named(name));
+        if is_there || !skipped {
+            let missing = || Err(written.missing());
+            return found.and_then(|own| if is_there { Ok(Some(own)) } else { missing() });
+        }
+        self.skip_missing(Written::plain(&*written.own).missing(), skipped)?;
+        Ok(None)
+    }
+
     /// What DROP does about an object that does not exist: a notice, if the statement says so.
     pub(super) fn skip_missing(&mut self, error: Error, skipped: bool) -> Result<()> {
         if !skipped {
             return Err(error);
         }
-        self.notice = Some(format!("{}, skipping", error.message()));
+        let before = self.notice.take().map(|before| before + "\n").unwrap_or_default();
+        self.notice = Some(format!("{before}{}, skipping", error.message()));
         Ok(())
     }
 }
 
 /// Refuses the name of a type for a table or view.
-pub(super) fn refuse_name_of_type(catalog: &Catalog, name: &str) -> Result<()> {
+pub(super) fn refuse_name_of_type(catalog: &Catalog, name: &Name) -> Result<()> {
     if catalog.type_named(name).is_none() {
         return Ok(());
     }
@@ -82,4 +110,40 @@ pub(super) fn refuse_owner(owner: &Ident) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")))
+}
+
+/// Refuses what exists, or passes over it if the statement says so.
+pub(super) fn existing(
+    tag: &'static str,
+    what: &str,
+    state: SqlState,
+    skipped: bool,
+) -> Result<Definition> {
+    let message = format!("{what} already exists");
+    if !skipped {
+        return Err(Error::new(state, message));
+    }
+    let notice = Some(format!("{message}, skipping"));
+    Ok(Definition { notice, ..Definition::new(tag, Delta::default()) })
+}
+
+/// The schema that SET SCHEMA names.
+pub(super) fn move_target(catalog: &Catalog, schema: &Ident) -> Result<SchemaId> {
+    let name = name_of(schema);
+    if SYSTEM_SCHEMAS.contains(&name.as_str()) {
+        let message = format!("permission denied for schema {name}");
+        return Err(Error::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+    }
+    catalog.schema_named(&name).ok_or_else(|| missing_schema(&name))
+}
+
+/// The error of a name that something in another schema has already.
+pub(super) fn already_there(kind: &str, name: &Name, catalog: &Catalog) -> Error {
+    let schema = catalog.schema_name(name.schema);
+    let message = format!("{kind} \"{name}\" already exists in schema \"{schema}\"");
+    let state = match kind {
+        "type" => SqlState::DUPLICATE_OBJECT,
+        _ => SqlState::DUPLICATE_TABLE,
+    };
+    Error::new(state, message)
 }

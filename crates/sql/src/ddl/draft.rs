@@ -111,7 +111,8 @@ impl<'a> Draft<'a> {
 
     /// Whether another relation has the name.
     pub(super) fn is_taken(&self, name: &str) -> bool {
-        let is_named = self.catalog.is_named(name) && !self.freed.contains(name);
+        let own = self.table.relation.name.beside(name);
+        let is_named = self.catalog.is_named(&own) && !self.freed.contains(name);
         is_named || self.names.contains(name)
     }
 
@@ -262,7 +263,8 @@ impl<'a> Draft<'a> {
         }
         let id = self.new_id();
         // Nothing names them.
-        let name = format!("{}_row_seq", self.table.relation.name);
+        let own = &self.table.relation.name;
+        let name = own.beside(format!("{own}_row_seq"));
         let sequence = Options::default().sequence(id, &name, Type::Int8);
         let sequence = sequence.expect("no options are sound");
         let default = Expression { code: next_value(&sequence) };

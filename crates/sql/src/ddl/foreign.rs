@@ -2,11 +2,12 @@
 
 use super::definition::Definition;
 use super::draft::{Draft, free_name, new_index};
-use crate::bind::{leading_index, name_of, table_name, unique_index, unsupported};
+use crate::bind::{leading_index, name_of, unique_index, unsupported, written_name};
 use crate::catalog::{Catalog, Deferral, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, ObjectId, Referential};
+use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, Name, ObjectId, Referential};
 use sqlparser::ast::{
-    ConstraintReferenceMatchKind, DeferrableInitial, ForeignKeyConstraint, Ident, ReferentialAction,
+    ConstraintReferenceMatchKind, DeferrableInitial, ForeignKeyConstraint, Ident, ObjectName,
+    ReferentialAction,
 };
 use std::collections::BTreeSet;
 use values::{Error, Result, SqlState, Type};
@@ -58,16 +59,7 @@ impl Draft<'_> {
             return Err(unsupported("NOT ENFORCED"));
         }
         let own = self.table.relation.name.clone();
-        let parent_name = table_name(&tree.foreign_table)?;
-        let parent = if parent_name == own {
-            self.table.clone()
-        } else {
-            let missing = || {
-                let message = format!("relation \"{parent_name}\" does not exist");
-                Error::new(SqlState::UNDEFINED_TABLE, message)
-            };
-            Table::clone(self.catalog.table(&parent_name).ok_or_else(missing)?)
-        };
+        let (parent_name, parent) = self.parent(&tree.foreign_table)?;
         let names = columns.join("_");
         let columns = numbers(&self.table, &columns)?;
         check_generated(&self.table, &columns, &tree)?;
@@ -100,6 +92,19 @@ impl Draft<'_> {
             on_update: action(tree.on_update),
             deferral,
         })
+    }
+
+    /// The table that a foreign key refers to, perhaps the one that is made.
+    fn parent(&self, name: &ObjectName) -> Result<(Name, Table)> {
+        let (written, own) = (written_name(name)?, &self.table.relation.name);
+        let found = self.catalog.relation(&written)?;
+        // The table that is made is not in the catalog yet.
+        let in_own = self.catalog.new_name(&written).is_ok_and(|name| name == *own);
+        if found == *own || in_own {
+            return Ok((own.clone(), self.table.clone()));
+        }
+        let table = self.catalog.table(&found).ok_or_else(|| written.missing())?;
+        Ok((found, Table::clone(table)))
     }
 
     /// The name of a constraint, which no other one of the table has.
@@ -280,7 +285,7 @@ fn check_types(
 /// What DROP TABLE does with the foreign keys of the tables and those that refer to them.
 pub(super) fn drop_keys(
     catalog: &Catalog,
-    tables: &BTreeSet<String>,
+    tables: &BTreeSet<Name>,
     cascade: bool,
     definition: &mut Definition,
 ) -> Result<()> {
@@ -296,7 +301,9 @@ pub(super) fn drop_keys(
     if depending.is_empty() {
         return Ok(());
     }
-    let shown = |key: &ForeignKey| format!("constraint {} on table {}", key.name, key.child);
+    let shown = |key: &ForeignKey| {
+        format!("constraint {} on table {}", key.name, catalog.shown(&key.child))
+    };
     if cascade {
         definition.notice = Some(match &depending[..] {
             [one] => format!("drop cascades to {}", shown(one)),
@@ -304,12 +311,13 @@ pub(super) fn drop_keys(
         });
         return Ok(());
     }
-    let lines =
-        depending.iter().map(|key| format!("{} depends on table {}", shown(key), key.parent));
+    let lines = depending
+        .iter()
+        .map(|key| format!("{} depends on table {}", shown(key), catalog.shown(&key.parent)));
     let message = match tables.len() {
         1 => format!(
             "cannot drop table {} because other objects depend on it",
-            tables.first().map_or("", |name| name)
+            tables.first().map(|name| catalog.shown(name)).unwrap_or_default()
         ),
         _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
     };
@@ -346,7 +354,9 @@ pub(super) fn drop_needing(
         is_parent && unique_index(relation, &key.referred).is_none()
     };
     let needing: Vec<_> = catalog.foreign_keys().filter(needs).collect();
-    let shown = |key: &ForeignKey| format!("constraint {} on table {}", key.name, key.child);
+    let shown = |key: &ForeignKey| {
+        format!("constraint {} on table {}", key.name, catalog.shown(&key.child))
+    };
     if !cascade && !needing.is_empty() {
         let message = format!("cannot drop {what} because other objects depend on it");
         let lines = needing.iter().map(|key| format!("{} depends on index {name}", shown(key)));
@@ -363,7 +373,7 @@ pub(super) fn drop_needing(
 }
 
 /// TRUNCATE ... CASCADE: adds the tables that refer to these; what the client is told.
-pub(super) fn add_children(catalog: &Catalog, tables: &mut Vec<String>) -> Option<String> {
+pub(super) fn add_children(catalog: &Catalog, tables: &mut Vec<Name>) -> Option<String> {
     let mut notices = Vec::new();
     let mut at = 0;
     while let Some(parent) = tables.get(at).cloned() {
@@ -379,7 +389,7 @@ pub(super) fn add_children(catalog: &Catalog, tables: &mut Vec<String>) -> Optio
 }
 
 /// Tables that others refer to are truncated with them only.
-pub(super) fn refuse_truncate(catalog: &Catalog, tables: &BTreeSet<String>) -> Result<()> {
+pub(super) fn refuse_truncate(catalog: &Catalog, tables: &BTreeSet<Name>) -> Result<()> {
     let left = |key: &&std::sync::Arc<ForeignKey>| {
         tables.contains(&key.parent) && !tables.contains(&key.child)
     };
@@ -400,8 +410,8 @@ pub(super) fn refuse_truncate(catalog: &Catalog, tables: &BTreeSet<String>) -> R
 }
 
 /// Drops a foreign key of a table by its name, if there is one.
-pub(super) fn drop_key(catalog: &Catalog, table: &str, name: &str, delta: &mut Delta) -> bool {
-    let found = catalog.foreign_keys().find(|key| key.child == table && key.name == name);
+pub(super) fn drop_key(catalog: &Catalog, table: &Name, name: &str, delta: &mut Delta) -> bool {
+    let found = catalog.foreign_keys().find(|key| key.child == *table && key.name == name);
     if let Some(key) = found {
         delta.drop_foreign_key(key.id);
     }
@@ -435,15 +445,15 @@ pub(super) fn drop_keys_of_column(
 }
 
 /// Foreign keys name their tables.
-pub(super) fn rename_in_keys(catalog: &Catalog, old: &str, new: &str, delta: &mut Delta) {
+pub(super) fn rename_in_keys(catalog: &Catalog, old: &Name, new: &Name, delta: &mut Delta) {
     for key in catalog.foreign_keys() {
-        if key.child != old && key.parent != old {
+        if key.child != *old && key.parent != *old {
             continue;
         }
         let mut key = ForeignKey::clone(key);
         for name in [&mut key.child, &mut key.parent] {
-            if name == old {
-                new.clone_into(name);
+            if *name == *old {
+                name.clone_from(new);
             }
         }
         delta.put_foreign_key(&key);

@@ -4,7 +4,7 @@ use super::alter::Altering;
 use super::columns::refuse_no_integer;
 use super::counting::Options;
 use super::sequences::{counted, replace_in};
-use crate::bind::{name_of, table_name, unsupported};
+use crate::bind::{name_of, own_name, unsupported};
 use crate::catalog::{Identity, Sequence, Table};
 use crate::ir::ObjectId;
 use crate::parse::IdentityChange;
@@ -58,7 +58,7 @@ impl Altering<'_> {
             return Err(Error::unsupported(message, "Drop the first one before."));
         }
         let identity = identity_of(generated)?;
-        let sequence = sequence.map(table_name).transpose()?;
+        let sequence = sequence.map(own_name).transpose()?;
         self.draft.number(&shown, ty, sequence, options)?;
         let info = &mut self.draft.table.columns[at];
         (info.identity, info.default_text) = (Some(identity), None);

@@ -6,10 +6,10 @@ use super::draft::{free_name, kept, key_order, new_index, refuse_key_kind};
 use super::foreign::{Needed, drop_needing, hidden_index, hidden_name};
 use super::rebuild::too_many;
 use crate::bind::{
-    Binder, KeyPart, index_column_name, is_index_element, leading_index, table_name,
+    Binder, KeyPart, index_column_name, is_index_element, leading_index, own_name, written_name,
 };
 use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, Relation, SpecialIndex};
+use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, Name, Relation, SpecialIndex};
 use crate::parse::Statement;
 use crate::run::{Context, Pages, Pass, Rows, fill_entry};
 use sqlparser::ast::{CreateIndex, Expr, IndexColumn};
@@ -28,12 +28,11 @@ pub(super) fn create(
     if tree.concurrently {
         return Err(beside_writers("CREATE INDEX CONCURRENTLY", "Leave CONCURRENTLY out."));
     }
-    let own = table_name(&tree.table_name)?;
-    let table = catalog.table(&own).ok_or_else(|| {
-        Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
-    })?;
+    let written = written_name(&tree.table_name)?;
+    let own = catalog.relation(&written)?;
+    let table = catalog.table(&own).ok_or_else(|| written.missing())?;
     let name = match &tree.name {
-        Some(name) => table_name(name)?,
+        Some(name) => own.beside(own_name(name)?),
         None => made_name(catalog, &own, &tree.columns),
     };
     let mut binder = Binder::without_parameters(catalog, &statement.lines, &context.zone);
@@ -57,11 +56,11 @@ pub(super) fn create(
         && let Some(own) = next.relation.indexes.iter_mut().find(is_same)
     {
         // It has the entries already.
-        (own.name, own.form) = (name, form);
+        (own.name, own.form) = (name.own, form);
         delta.put_table(&next);
         return Ok(Definition::new(TAG, delta));
     }
-    let index = new_index(table, catalog.next_id(), name, form, columns);
+    let index = new_index(table, catalog.next_id(), name.own, form, columns);
     fill(table, &index, context, rows)?;
     next.relation.indexes.push(index);
     delta.put_table(&next);
@@ -114,7 +113,7 @@ fn key(
 }
 
 /// The name of an index that has none.
-fn made_name(catalog: &Catalog, table: &str, elements: &[IndexColumn]) -> String {
+fn made_name(catalog: &Catalog, table: &Name, elements: &[IndexColumn]) -> Name {
     let mut names = BTreeSet::new();
     let name = |element: &IndexColumn| {
         let own = match &element.column.expr {
@@ -126,7 +125,8 @@ fn made_name(catalog: &Catalog, table: &str, elements: &[IndexColumn]) -> String
         own
     };
     let list: Vec<String> = elements.iter().map(name).collect();
-    free_name(&format!("{table}_{}_idx", list.join("_")), |name| catalog.is_named(name))
+    let wanted = format!("{table}_{}_idx", list.join("_"));
+    table.beside(free_name(&wanted, |name| catalog.is_named(&table.beside(name))))
 }
 
 /// Writes the entries of all rows that have one.
@@ -180,12 +180,14 @@ pub(super) fn drop(
     // Tables without the indexes that are dropped so far: several may be of one table.
     let mut changed: Vec<(Table, Vec<Index>)> = Vec::new();
     for name in dropping.names {
-        let own = table_name(name)?;
+        let written = written_name(name)?;
+        let found = definition.found(catalog.relation(&written), dropping.if_exists)?;
+        let Some(own) = found else { continue };
         if let Some(table) = catalog.table_of_primary(&own) {
             return Err(required(table, &own));
         }
         let Some((table, at)) = catalog.index(&own) else {
-            let message = format!("index \"{own}\" does not exist");
+            let message = format!("index \"{}\" does not exist", written.own);
             let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
             definition.skip_missing(error, dropping.if_exists)?;
             continue;
@@ -247,7 +249,7 @@ fn taken_over(table: &Table, key: &ForeignKey, removed: &mut Vec<Index>) -> Opti
 }
 
 /// ALTER INDEX ... RENAME TO
-pub(super) fn rename(catalog: &Catalog, own: &str, new: &str) -> Result<Definition> {
+pub(super) fn rename(catalog: &Catalog, own: &Name, new: &Name) -> Result<Definition> {
     const TAG: &str = "ALTER INDEX";
     if catalog.is_named(new) {
         return Definition::existing(TAG, new, false);
@@ -255,15 +257,15 @@ pub(super) fn rename(catalog: &Catalog, own: &str, new: &str) -> Result<Definiti
     let mut delta = Delta::default();
     if let Some((table, at)) = catalog.index(own) {
         let mut next = Table::clone(table);
-        new.clone_into(&mut next.relation.indexes[at].name);
+        next.relation.indexes[at].name.clone_from(&new.own);
         delta.put_table(&next);
     } else if let Some(table) = catalog.table_of_primary(own) {
         let mut next = Table::clone(table);
-        new.clone_into(&mut next.relation.primary_name);
+        next.relation.primary_name.clone_from(&new.own);
         delta.put_table(&next);
     } else {
-        let message = format!("relation \"{own}\" does not exist");
-        return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
+        let message = format!("\"{own}\" is not an index");
+        return Err(Error::new(SqlState::WRONG_OBJECT, message));
     }
     Ok(Definition::new(TAG, delta))
 }

@@ -2,13 +2,14 @@
 
 use super::counting::Options;
 use super::definition::Definition;
-use crate::bind::{name_of, table_name};
+use crate::bind::{name_of, new_name, own_name, written_name};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
-use crate::ir::{ColumnNumber, Function, ObjectId, Op, Value};
+use crate::ir::{ColumnNumber, Function, Name, ObjectId, Op, Value};
 use crate::parse::{AlterSequence, SequenceChange};
 use crate::run::{Rows, last_number};
 use sqlparser::ast::{ObjectName, ObjectNamePart, SequenceOptions};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
 
 const TAG_OF_ALTER: &str = "ALTER SEQUENCE";
@@ -41,7 +42,7 @@ pub(super) fn create(
     options: &[SequenceOptions],
 ) -> Result<Definition> {
     const TAG: &str = "CREATE SEQUENCE";
-    let own = table_name(name)?;
+    let own = new_name(catalog, name)?;
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, if_not_exists);
     }
@@ -65,18 +66,21 @@ pub(super) fn alter(
     rows: &mut dyn Rows,
 ) -> Result<Definition> {
     let mut definition = Definition::new(TAG_OF_ALTER, Delta::default());
-    let own = table_name(&tree.name)?;
+    let written = written_name(&tree.name)?;
+    let Some(own) = definition.altered(catalog, &written, tree.if_exists)? else {
+        return Ok(definition);
+    };
     let Some(sequence) = catalog.sequence(&own) else {
         if catalog.is_named(&own) {
             let message = format!("\"{own}\" is not a sequence");
             return Err(Error::new(SqlState::WRONG_OBJECT, message));
         }
-        let message = format!("relation \"{own}\" does not exist");
-        definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), tree.if_exists)?;
-        return Ok(definition);
+        return Err(written.missing());
     };
     let counting = match &tree.change {
-        SequenceChange::Rename(new) => return rename(catalog, sequence, &table_name(new)?),
+        SequenceChange::Rename(new) => {
+            return rename(catalog, sequence, &own.beside(own_name(new)?));
+        }
         SequenceChange::Owner => return Ok(definition),
         SequenceChange::Counting(counting) => Options::of(counting)?,
     };
@@ -164,7 +168,7 @@ fn own_by(
         for info in table.columns.iter_mut().filter(|info| owns(info)) {
             if info.identity.is_some() {
                 let message = "cannot change ownership of identity sequence";
-                let name = catalog.sequence_by_id(sequence).map_or("", |own| &own.name);
+                let name = catalog.sequence_by_id(sequence).map_or("", |own| &*own.name);
                 let table = &before.relation.name;
                 let detail = format!("Sequence \"{name}\" is linked to table \"{table}\".");
                 return Err(Error::unsupported(message, "").with_detail(detail));
@@ -189,23 +193,21 @@ fn own_by(
 fn owner_of<'c>(catalog: &'c Catalog, owner: &ObjectName) -> Result<(&'c Table, ColumnNumber)> {
     let (table, column) = match &owner.0[..] {
         [table @ .., ObjectNamePart::Identifier(column)] if !table.is_empty() => {
-            (table_name(&ObjectName(table.to_vec()))?, name_of(column))
+            (written_name(&ObjectName(table.to_vec()))?, name_of(column))
         }
         _ => {
             let error = Error::new(SqlState::SYNTAX_ERROR, "invalid OWNED BY option");
             return Err(error.with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
         }
     };
-    let Some(found) = catalog.table(&table) else {
-        return Err(match catalog.is_named(&table) {
+    let own = catalog.relation(&table)?;
+    let Some(found) = catalog.table(&own) else {
+        return Err(match catalog.is_named(&own) {
             true => {
                 let message = format!("sequence cannot be owned by relation \"{table}\"");
                 Error::new(SqlState::WRONG_OBJECT, message)
             }
-            false => {
-                let message = format!("relation \"{table}\" does not exist");
-                Error::new(SqlState::UNDEFINED_TABLE, message)
-            }
+            false => table.missing(),
         });
     };
     let column = found.column(&column).ok_or_else(|| {
@@ -216,12 +218,12 @@ fn owner_of<'c>(catalog: &'c Catalog, owner: &ObjectName) -> Result<(&'c Table, 
 }
 
 /// ALTER SEQUENCE ... RENAME TO
-pub(super) fn rename(catalog: &Catalog, own: &Sequence, new: &str) -> Result<Definition> {
+pub(super) fn rename(catalog: &Catalog, own: &Sequence, new: &Name) -> Result<Definition> {
     if catalog.is_named(new) {
         return Definition::existing(TAG_OF_ALTER, new, false);
     }
     let mut delta = Delta::default();
-    delta.put_sequence(&Sequence { name: new.to_owned(), ..own.clone() });
+    delta.put_sequence(&Sequence { name: new.clone(), ..own.clone() });
     for table in catalog.tables() {
         let is_shown = |info: &ColumnInfo| info.default_text.is_some() && takes(info, own.id);
         if !table.columns.iter().any(is_shown) {
@@ -244,31 +246,41 @@ pub(super) fn drop(
 ) -> Result<Definition> {
     let mut definition = Definition::new("DROP SEQUENCE", Delta::default());
     for name in names {
-        let own = table_name(name)?;
+        let written = written_name(name)?;
+        let Some(own) = definition.found(catalog.relation(&written), if_exists)? else { continue };
         let Some(sequence) = catalog.sequence(&own) else {
-            let message = format!("sequence \"{own}\" does not exist");
+            let message = format!("sequence \"{}\" does not exist", written.own);
             let error = Error::new(SqlState::UNDEFINED_TABLE, message);
             definition.skip_missing(error, if_exists)?;
             continue;
         };
-        let needed = catalog
-            .tables()
-            .find(|table| table.columns.iter().any(|column| takes(column, sequence.id)));
-        if let Some(table) = needed {
-            let what = format!("cannot drop sequence {own} because other objects depend on it");
-            let hint = if cascade {
-                "Drop the default or the table first: CASCADE is not supported for sequences."
-            } else {
-                "Drop the default or the table first."
-            };
-            return Err(Error::new(SqlState::DEPENDENT_OBJECTS, what)
-                .with_detail(format!("table {} depends on sequence {own}", table.relation.name))
-                .with_hint(hint));
-        }
-        let mut changed = BTreeMap::new();
-        own_by(catalog, sequence.id, None, &mut changed)?;
-        changed.values().for_each(|table| definition.delta.put_table(table));
-        definition.delta.drop_sequence(sequence.id);
+        refuse_used(catalog, sequence, cascade)?;
+        drop_one(catalog, sequence, &mut definition.delta)?;
     }
     Ok(definition)
+}
+
+/// Refuses to drop a sequence of which a default takes numbers.
+pub(super) fn refuse_used(catalog: &Catalog, sequence: &Sequence, cascade: bool) -> Result<()> {
+    let takes = |table: &&Arc<Table>| table.columns.iter().any(|own| takes(own, sequence.id));
+    let Some(table) = catalog.tables().find(takes) else { return Ok(()) };
+    let own = catalog.shown(&sequence.name);
+    let what = format!("cannot drop sequence {own} because other objects depend on it");
+    let hint = match cascade {
+        true => "Drop the default or the table first: CASCADE is not supported for sequences.",
+        false => "Drop the default or the table first.",
+    };
+    let table = catalog.shown(&table.relation.name);
+    Err(Error::new(SqlState::DEPENDENT_OBJECTS, what)
+        .with_detail(format!("table {table} depends on sequence {own}"))
+        .with_hint(hint))
+}
+
+/// Drops a sequence, which its column has no more.
+pub(super) fn drop_one(catalog: &Catalog, sequence: &Sequence, delta: &mut Delta) -> Result<()> {
+    let mut changed = BTreeMap::new();
+    own_by(catalog, sequence.id, None, &mut changed)?;
+    changed.values().for_each(|table| delta.put_table(table));
+    delta.drop_sequence(sequence.id);
+    Ok(())
 }

@@ -3,11 +3,11 @@
 use super::definition::Definition;
 use super::sequences::replace;
 use crate::bind::{Options, OutputColumn, Prepared, prepare};
-use crate::catalog::{Catalog, Delta, Sequence};
-use crate::ir::{Kind, Value};
+use crate::catalog::{Catalog, Delta, Sequence, Written};
+use crate::ir::{Kind, Name, Value};
 use crate::parse::Statement;
 use crate::run::{Context, Pass, Rows, run};
-use crate::system::{NAME, System, name_parts};
+use crate::system::{System, name_parts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -83,7 +83,7 @@ pub(super) fn set(
 }
 
 /// The sequences count anew from ids that nothing has had.
-fn delta_of(catalog: &Catalog, set: &BTreeMap<String, (i64, bool)>) -> Delta {
+fn delta_of(catalog: &Catalog, set: &BTreeMap<Name, (i64, bool)>) -> Delta {
     let (mut changed, mut delta) = (BTreeMap::new(), Delta::default());
     let mut id = catalog.next_id();
     for (name, (last, is_called)) in set {
@@ -103,28 +103,15 @@ fn delta_of(catalog: &Catalog, set: &BTreeMap<String, (i64, bool)>) -> Delta {
 
 /// The sequence that text names.
 pub(crate) fn find<'c>(catalog: &'c Catalog, text: &str) -> Result<&'c Arc<Sequence>> {
-    let parts = name_parts(text)?;
-    let missing = || {
-        let message = format!("relation \"{}\" does not exist", parts.join("."));
-        Error::new(SqlState::UNDEFINED_TABLE, message)
-    };
-    let name = match &parts[..] {
-        [name] => name,
-        [schema, name] if schema == "public" => name,
-        [database, schema, name] if database == NAME && schema == "public" => name,
-        [schema, _] if !["pg_catalog", "information_schema"].contains(&schema.as_str()) => {
-            let message = format!("schema \"{schema}\" does not exist");
-            return Err(Error::new(SqlState::UNDEFINED_SCHEMA, message));
-        }
-        _ => return Err(missing()),
-    };
-    match catalog.sequence(name) {
+    let written = Written::of_parts(&name_parts(text)?)?;
+    let name = catalog.relation(&written)?;
+    match catalog.sequence(&name) {
         Some(sequence) => Ok(sequence),
-        None if catalog.is_named(name) => {
+        None if catalog.is_named(&name) => {
             let message = format!("\"{name}\" is not a sequence");
             Err(Error::new(SqlState::WRONG_OBJECT, message))
         }
-        None => Err(missing()),
+        None => Err(written.missing()),
     }
 }
 

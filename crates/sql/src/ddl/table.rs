@@ -6,12 +6,15 @@ use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
 use super::sequences::replace;
 use super::views::{drop_dependents, refuse_view};
-use crate::bind::table_name;
-use crate::catalog::{Catalog, Delta, Sequence, Table};
-use crate::ir::{ObjectId, Relation, Space};
+use crate::bind::{new_name, written_name};
+use crate::catalog::{Catalog, Delta, Sequence, Table, Written};
+use crate::ir::{Name, ObjectId, Relation, Space};
 use crate::parse::Statement;
 use crate::run::{Context, space_for};
-use sqlparser::ast::{CascadeOption, CreateTable, ObjectName, Truncate, TruncateIdentityOption};
+use sqlparser::ast::{
+    CascadeOption, CreateTable, ObjectName, Spanned, Truncate, TruncateIdentityOption,
+    TruncateTableTarget,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use values::row::COLUMNS_MAX;
 use values::{Error, Result, SqlState, Type};
@@ -24,7 +27,10 @@ pub(super) fn create(
 ) -> Result<Definition> {
     const TAG: &str = "CREATE TABLE";
     check_table(tree)?;
-    let own = table_name(&tree.name)?;
+    let own = new_name(catalog, &tree.name).map_err(|error| match error.state() {
+        SqlState::UNDEFINED_SCHEMA => error.at(statement.lines.position(tree.name.span().start)),
+        _ => error,
+    })?;
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, tree.if_not_exists);
     }
@@ -57,7 +63,7 @@ pub(super) fn new_draft<'a>(
     catalog: &'a Catalog,
     statement: &'a Statement,
     context: &'a Context,
-    name: String,
+    name: Name,
 ) -> Draft<'a> {
     let relation = Relation {
         id: catalog.next_id(),
@@ -72,7 +78,7 @@ pub(super) fn new_draft<'a>(
     let table = Table { relation, columns: Vec::new() };
     Draft {
         next_id: catalog.next_id().next(),
-        names: BTreeSet::from([name]),
+        names: BTreeSet::from([name.own]),
         ..Draft::new(catalog, &statement.lines, context, table)
     }
 }
@@ -97,26 +103,39 @@ pub(super) fn drop(
     cascade: bool,
 ) -> Result<Definition> {
     let mut definition = Definition::new("DROP TABLE", Delta::default());
-    let all = names.iter().map(table_name).collect::<Result<BTreeSet<String>>>()?;
-    let all = all.into_iter().filter(|name| catalog.table(name).is_some()).collect();
-    drop_keys(catalog, &all, cascade, &mut definition)?;
-    drop_dependents(catalog, "table", &all, cascade, &mut definition)?;
-    for name in names {
-        let own = table_name(name)?;
-        let Some(table) = catalog.table(&own) else {
+    let written = names.iter().map(written_name).collect::<Result<Vec<Written>>>()?;
+    let all = written.iter().filter_map(|name| catalog.relation(name).ok());
+    let all = all.filter(|name| catalog.table(name).is_some()).collect();
+    drop_tables(catalog, &all, cascade, &mut definition)?;
+    for written in written {
+        let Some(own) = definition.found(catalog.relation(&written), if_exists)? else { continue };
+        if catalog.table(&own).is_none() {
             let hint = "Use DROP VIEW to remove a view.";
             refuse_view(catalog, &own).map_err(|error| error.with_hint(hint))?;
-            let message = format!("table \"{own}\" does not exist");
+            let message = format!("table \"{}\" does not exist", written.own);
             let error = Error::new(SqlState::UNDEFINED_TABLE, message);
             definition.skip_missing(error, if_exists)?;
-            continue;
-        };
+        }
+    }
+    Ok(definition)
+}
+
+/// Drops tables with their sequences, and what depends on them or refuses to.
+pub(super) fn drop_tables(
+    catalog: &Catalog,
+    names: &BTreeSet<Name>,
+    cascade: bool,
+    definition: &mut Definition,
+) -> Result<()> {
+    drop_keys(catalog, names, cascade, definition)?;
+    drop_dependents(catalog, "table", names, cascade, definition)?;
+    for table in names.iter().filter_map(|name| catalog.table(name)) {
         definition.delta.drop_table(table);
         for sequence in table.columns.iter().filter_map(|column| column.sequence) {
             definition.delta.drop_sequence(sequence);
         }
     }
-    Ok(definition)
+    Ok(())
 }
 
 /// The table goes on without rows under ids that no row has: the old rows lead nowhere at once,
@@ -126,8 +145,13 @@ pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition>
     let mut changed: BTreeMap<ObjectId, Table> = BTreeMap::new();
     let mut definition = Definition::new("TRUNCATE TABLE", Delta::default());
     let mut next_id = catalog.next_id();
-    let names = tree.table_names.iter().map(|target| table_name(&target.name));
-    let mut names = names.collect::<Result<Vec<String>>>()?;
+    let named = |target: &TruncateTableTarget| {
+        let written = written_name(&target.name)?;
+        let own = catalog.relation(&written)?;
+        if catalog.is_named(&own) { Ok(own) } else { Err(written.missing()) }
+    };
+    let names = tree.table_names.iter().map(named);
+    let mut names = names.collect::<Result<Vec<Name>>>()?;
     if tree.cascade == Some(CascadeOption::Cascade) {
         definition.notice = add_children(catalog, &mut names);
     }
@@ -135,7 +159,7 @@ pub(super) fn truncate(catalog: &Catalog, tree: &Truncate) -> Result<Definition>
     for own in names {
         refuse_view(catalog, &own)?;
         let table = catalog.table(&own).ok_or_else(|| {
-            Error::new(SqlState::UNDEFINED_TABLE, format!("relation \"{own}\" does not exist"))
+            Error::new(SqlState::WRONG_OBJECT, format!("\"{own}\" is not a table"))
         })?;
         truncated.insert(own);
         let old = table.relation.id;

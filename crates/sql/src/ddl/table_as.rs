@@ -4,7 +4,7 @@ use super::definition::{Definition, refuse_name_of_type};
 use super::draft::Draft;
 use super::rebuild::{count_on, too_many};
 use super::table::{choose_spaces, new_draft};
-use crate::bind::{Options, OutputColumn, Prepared, name_of, prepare, table_name};
+use crate::bind::{Options, OutputColumn, Prepared, name_of, new_name, prepare};
 use crate::catalog::{Catalog, ColumnInfo, Sequence};
 use crate::ir::{Column, ColumnForm, ColumnNumber, Relation, Value};
 use crate::parse::{Statement, TableAs};
@@ -23,7 +23,7 @@ pub(super) fn create(
     rows: &mut dyn Rows,
 ) -> Result<Definition> {
     const TAG: &str = "CREATE TABLE AS";
-    let own = table_name(&tree.name)?;
+    let own = new_name(catalog, &tree.name)?;
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, tree.if_not_exists);
     }
@@ -58,7 +58,7 @@ pub(super) fn parameters(
     options: &Options,
 ) -> Result<Vec<Type>> {
     // What exists needs no query.
-    if tree.if_not_exists && catalog.is_named(&table_name(&tree.name)?) {
+    if tree.if_not_exists && catalog.is_named(&new_name(catalog, &tree.name)?) {
         return Ok(options.parameters.iter().map(|ty| ty.unwrap_or(Type::Text)).collect());
     }
     Ok(prepared(catalog, statement, tree, options)?.parameters)

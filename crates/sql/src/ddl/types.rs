@@ -2,11 +2,13 @@
 //! need no catalog: a type that changes is changed in all that names it.
 
 use super::alter;
-use super::definition::{Definition, Dropping, refuse_owner};
-use super::views::{dependent, drop_dependents};
-use crate::bind::{Binder, name_of, table_name, unsupported};
+use super::definition::{Definition, Dropping, already_there, move_target, refuse_owner};
+use super::views::{self, dependent, drop_dependents};
+use crate::bind::{Binder, name_of, new_name, unsupported, written_name};
 use crate::catalog::{Catalog, Delta, Table, View};
-use crate::ir::{ColumnForm, ColumnNumber, Expression, Index, Kind, Op, Value, to_bytes};
+use crate::ir::{
+    ColumnForm, ColumnNumber, Expression, Index, Kind, Name, Op, SchemaId, Value, to_bytes,
+};
 use crate::parse::{Statement, TypeMove, TypePlace};
 use crate::run::{Context, Rows};
 use crate::system::quoted;
@@ -27,13 +29,16 @@ pub(super) fn create(
     let Some(UserDefinedTypeRepresentation::Enum { labels }) = representation else {
         return Err(unsupported("a type that is no enum"));
     };
-    let own = table_name(name)?;
+    let own = new_name(catalog, name)?;
     refuse_existing(catalog, &own)?;
     let labels = labels.iter().map(label).collect::<Result<Vec<&str>>>()?;
     let id = catalog.next_id();
     let ty = EnumType::new(Oid::new(id.number()), &own, &quoted(&own), &labels)?;
     let mut delta = Delta::default();
     delta.put_enum(ty);
+    if own.schema != SchemaId::PUBLIC {
+        delta.put_type_schema(ty, own.schema);
+    }
     // The next id is that of its arrays.
     delta.set_next_id(id.next().next());
     Ok(Definition::new("CREATE TYPE", delta))
@@ -48,7 +53,7 @@ fn label(ident: &Ident) -> Result<&str> {
 }
 
 /// Refuses the name of a type that there is; rows of tables and views are types, too.
-fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
+fn refuse_existing(catalog: &Catalog, name: &Name) -> Result<()> {
     let has_rows = catalog.table(name).is_some() || catalog.view(name).is_some();
     if has_rows || catalog.type_named(name).is_some() {
         return Err(Error::new(
@@ -59,9 +64,10 @@ fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn found(catalog: &Catalog, name: &str) -> Result<EnumType> {
-    catalog.enum_named(name).ok_or_else(|| {
-        Error::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+fn found(catalog: &Catalog, name: &ObjectName) -> Result<EnumType> {
+    let written = written_name(name)?;
+    catalog.enum_named(&catalog.type_of(&written)?).ok_or_else(|| {
+        Error::new(SqlState::UNDEFINED_OBJECT, format!("type \"{written}\" does not exist"))
     })
 }
 
@@ -73,7 +79,7 @@ pub(super) fn alter(
     context: &Context,
 ) -> Result<Definition> {
     let mut definition = Definition::new("ALTER TYPE", Delta::default());
-    let old = found(catalog, &table_name(&tree.name)?)?;
+    let old = found(catalog, &tree.name)?;
     let new = match &tree.operation {
         AlterTypeOperation::AddValue(value) => match added(old, value)? {
             Some(new) => new,
@@ -88,7 +94,7 @@ pub(super) fn alter(
         }
         AlterTypeOperation::Rename(rename) => {
             let name = name_of(&rename.new_name);
-            refuse_existing(catalog, &name)?;
+            refuse_existing(catalog, &catalog.name_of_type(old).beside(&*name))?;
             old.with_name(&name, &quoted(&name))?
         }
     };
@@ -107,22 +113,27 @@ pub(super) fn alter(
     Ok(definition)
 }
 
-/// ALTER TYPE ... OWNER TO and SET SCHEMA: there is one owner, and one schema.
+/// ALTER TYPE ... OWNER TO and SET SCHEMA: there is one owner.
 pub(super) fn move_to(catalog: &Catalog, tree: &TypeMove) -> Result<Definition> {
-    found(catalog, &table_name(&tree.name)?)?;
+    let ty = found(catalog, &tree.name)?;
+    let mut delta = Delta::default();
     match &tree.to {
         TypePlace::Owner(owner) => {
             refuse_owner(owner)?;
         }
         TypePlace::Schema(schema) => {
-            let name = name_of(schema);
-            if name != "public" {
-                let message = format!("schema \"{name}\" does not exist");
-                return Err(Error::new(SqlState::UNDEFINED_SCHEMA, message));
+            let schema = move_target(catalog, schema)?;
+            if schema != catalog.schema_of_type(ty) {
+                let new = Name::new(schema, ty.name());
+                if catalog.type_named(&new).is_some() {
+                    return Err(already_there("type", &new, catalog));
+                }
+                delta.put_type_schema(ty, schema);
+                views::move_type_in_users(catalog, ty, schema, &mut delta)?;
             }
         }
     }
-    Ok(Definition::new("ALTER TYPE", Delta::default()))
+    Ok(Definition::new("ALTER TYPE", delta))
 }
 
 /// The type with another label; `None` if it has it already and the statement lets that pass.
@@ -185,8 +196,7 @@ pub(super) fn drop(
     let mut definition = Definition::new("DROP TYPE", Delta::default());
     let mut current = catalog.clone();
     for name in dropping.names {
-        let own = table_name(name)?;
-        let ty = match found(&current, &own) {
+        let ty = match found(&current, name) {
             Ok(ty) => ty,
             Err(error) => {
                 definition.skip_missing(error, dropping.if_exists)?;
@@ -196,7 +206,7 @@ pub(super) fn drop(
         let columns = columns_of(&current, ty);
         refuse_expressions(&current, ty)?;
         if !columns.is_empty() && !dropping.cascade {
-            return Err(depended_on(ty, columns.iter().map(DependentColumn::line)));
+            return Err(depended_on(&current, ty, columns.iter().map(DependentColumn::line)));
         }
         let mut notices = Vec::new();
         for column in &columns {
@@ -204,7 +214,7 @@ pub(super) fn drop(
             let part = alter::alter(&current, statement, &tree, context, rows)?;
             notices.extend(part.notice);
             notices
-                .push(format!("drop cascades to column {} of table {}", column.name, column.table));
+                .push(format!("drop cascades to column {} of table {}", column.name, column.shown));
             current = current.with(&part.delta)?;
             definition.delta.append(part.delta);
         }
@@ -224,14 +234,16 @@ pub(super) fn drop(
 
 /// A column of the type.
 struct DependentColumn {
-    table: String,
+    table: Name,
+    schema: String,
+    shown: String,
     name: String,
     ty: String,
 }
 
 impl DependentColumn {
     fn line(&self) -> String {
-        format!("column {} of table {} depends on type {}", self.name, self.table, self.ty)
+        format!("column {} of table {} depends on type {}", self.name, self.shown, self.ty)
     }
 
     /// The statement that drops it.
@@ -240,7 +252,7 @@ impl DependentColumn {
         use sqlparser::ast::{AlterTableOperation, DropBehavior};
         let ident = |name: &str| Ident::with_quote('"', name);
         AlterTable {
-            name: ObjectName::from(vec![ident(&self.table)]),
+            name: ObjectName::from(vec![ident(&self.schema), ident(&self.table)]),
             if_exists: false,
             only: false,
             operations: vec![AlterTableOperation::DropColumn {
@@ -264,28 +276,31 @@ fn columns_of(catalog: &Catalog, ty: EnumType) -> Vec<DependentColumn> {
             // Rows still have values of dropped columns, by the definition in the table.
             if column.kind.ty.enum_type() == Some(ty) && !column.is_hidden() {
                 let (table, name) = (table.relation.name.clone(), column.name.clone());
-                all.push(DependentColumn { table, name, ty: column.kind.ty.name() });
+                let schema = catalog.schema_name(table.schema).to_owned();
+                let (shown, ty) = (catalog.shown(&table), catalog.shown_type(column.kind.ty));
+                all.push(DependentColumn { table, schema, shown, name, ty });
             }
         }
     }
     all
 }
 
-fn depended_on(ty: EnumType, lines: impl Iterator<Item = String>) -> Error {
-    let message = format!("cannot drop type {} because other objects depend on it", ty.shown());
+fn depended_on(catalog: &Catalog, ty: EnumType, lines: impl Iterator<Item = String>) -> Error {
+    let shown = catalog.shown_type(Type::Enum(ty));
+    let message = format!("cannot drop type {shown} because other objects depend on it");
     dependent(message, lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Refuses to drop a type that defaults, checks or indexes of other columns name.
 fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
     let mut lines = Vec::new();
+    let shown = catalog.shown_type(Type::Enum(ty));
     for Table { relation, columns } in catalog.tables().map(|table| &**table) {
-        let own = &relation.name;
+        let own = catalog.shown(&relation.name);
         for (column, info) in relation.columns.iter().zip(columns) {
             let is_own = column.kind.ty.enum_type() == Some(ty) || column.is_hidden();
             if !is_own && info.default.as_ref().is_some_and(|default| has(default, ty)) {
                 let name = &column.name;
-                let shown = ty.shown();
                 lines.push(format!(
                     "default value for column {name} of table {own} depends on type {shown}"
                 ));
@@ -298,7 +313,7 @@ fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
             // An index of a column of the type goes with the column, as a check does.
             let goes = index.columns_used().any(is_of_type);
             if !goes && index.expressions().any(|each| has(each, ty)) {
-                let (name, shown) = (&index.name, ty.shown());
+                let name = catalog.shown(&relation.name.beside(&*index.name));
                 lines.push(format!("index {name} depends on type {shown}"));
             }
         }
@@ -306,12 +321,12 @@ fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
             let of_column = |op: &Op| matches!(op, Op::Column(column) if is_of_type(*column));
             let goes = check.condition.code.iter().any(of_column);
             if !goes && has(&check.condition, ty) {
-                let (name, shown) = (&check.name, ty.shown());
+                let name = &check.name;
                 lines.push(format!("constraint {name} on table {own} depends on type {shown}"));
             }
         }
     }
-    if lines.is_empty() { Ok(()) } else { Err(depended_on(ty, lines.into_iter())) }
+    if lines.is_empty() { Ok(()) } else { Err(depended_on(catalog, ty, lines.into_iter())) }
 }
 
 /// Drops the views that name a type that is dropped, or refuses to drop it.
@@ -331,7 +346,7 @@ fn drop_views(
     loop {
         for view in std::mem::take(&mut next) {
             if views.insert(view.name.clone()) {
-                notices.push(format!("drop cascades to view {}", view.name));
+                notices.push(format!("drop cascades to view {}", catalog.shown(&view.name)));
                 delta.drop_view(view.id);
             }
         }
@@ -344,8 +359,9 @@ fn drop_views(
         return Ok(());
     }
     if !cascade {
-        let line = |name: &String| format!("view {name} depends on type {}", ty.shown());
-        return Err(depended_on(ty, views.iter().map(line)));
+        let shown = catalog.shown_type(Type::Enum(ty));
+        let line = |name: &Name| format!("view {} depends on type {shown}", catalog.shown(name));
+        return Err(depended_on(catalog, ty, views.iter().map(line)));
     }
     for name in &views {
         if let Some(view) = catalog.view(name) {

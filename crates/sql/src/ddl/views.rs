@@ -2,16 +2,20 @@
 
 use super::definition::{Definition, refuse_name_of_type, refuse_owner};
 use super::door::check_view;
-use crate::bind::{Binder, NewView, name_of, table_name, zone_of};
+use crate::bind::{
+    Binder, NewView, TypePlace, bound_again, damaged, name_of, name_of_relation, new_name,
+    written_name,
+};
 use crate::catalog::{Catalog, Delta, Table, Used, View, ViewColumn};
-use crate::ir::Kind;
-use crate::parse::{Lines, Statement, ViewChange, ViewPlace, parse, query_text, with_words};
+use crate::ir::{Kind, Name, SchemaId};
+use crate::parse::{Lines, Stars, Statement, ViewChange, ViewPlace, query_text, with_words};
 use crate::run::Context;
 use crate::system::quoted;
-use sqlparser::ast::{CreateView, ObjectName, Spanned, Statement as Tree};
-use std::collections::BTreeSet;
+use sqlparser::ast::{CreateView, ObjectName, Spanned};
+use sqlparser::tokenizer::Location;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use values::{Error, Result, SqlState, Zone};
+use values::{EnumType, Error, Result, SqlState, Zone};
 
 pub(super) fn create(
     catalog: &Catalog,
@@ -21,10 +25,11 @@ pub(super) fn create(
 ) -> Result<Definition> {
     const TAG: &str = "CREATE VIEW";
     check_view(tree)?;
-    let name = table_name(&tree.name)?;
+    let name = new_name(catalog, &tree.name)?;
     let zone = &context.zone;
     let bound =
         Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
+    let words = qualified(catalog, &bound);
     let NewView { mut columns, stars, uses, .. } = bound;
     name_columns(&mut columns, tree)?;
     refuse_name_of_type(catalog, &name)?;
@@ -37,7 +42,7 @@ pub(super) fn create(
         return Err(Error::new(SqlState::WRONG_OBJECT, message));
     }
     let text = statement.text.as_deref().unwrap_or_default();
-    let text = query_text(text, tree.name.span().start, &stars)?;
+    let text = query_text(text, tree.name.span().start, &stars.into_iter().chain(words).collect())?;
     let mut delta = Delta::default();
     let id = match old {
         Some(old) => {
@@ -55,6 +60,18 @@ pub(super) fn create(
     delta.put_view(&view);
     bind_again(catalog, &view, &delta, statement, context)?;
     Ok(Definition::new(TAG, delta))
+}
+
+/// The names in the text of a new view that are not found along the path of its text, with their
+/// schemas before them.
+fn qualified(catalog: &Catalog, bound: &NewView) -> Stars {
+    let relations = bound.places.iter().filter(|(_, place)| place.schema.is_none());
+    let relations =
+        relations.filter_map(|(at, place)| Some((*at, name_of_relation(catalog, place.relation)?)));
+    let types = bound.types.iter().filter(|(_, place)| place.schema.is_none());
+    let types = types.map(|(at, place)| (*at, catalog.name_of_type(place.ty)));
+    let elsewhere = relations.chain(types).filter(|(_, name)| name.schema != SchemaId::PUBLIC);
+    elsewhere.map(|(at, name)| (at, catalog.shown_if(&name, false))).collect()
 }
 
 /// What is kept must come to the same when it is bound again.
@@ -116,8 +133,8 @@ fn check_replaced(old: &View, columns: &[ViewColumn]) -> Result<()> {
 }
 
 /// A view that replaces another one may not select from itself.
-fn refuse_circle(catalog: &Catalog, name: &str, uses: &[Used]) -> Result<()> {
-    let mut open: Vec<&str> = uses.iter().map(|used| used.relation.as_str()).collect();
+fn refuse_circle(catalog: &Catalog, name: &Name, uses: &[Used]) -> Result<()> {
+    let mut open: Vec<&Name> = uses.iter().map(|used| &used.relation).collect();
     let mut seen = BTreeSet::new();
     while let Some(used) = open.pop() {
         if used == name {
@@ -125,7 +142,7 @@ fn refuse_circle(catalog: &Catalog, name: &str, uses: &[Used]) -> Result<()> {
             return Err(Error::new(SqlState::INVALID_OBJECT_DEFINITION, message));
         }
         if let Some(view) = catalog.view(used).filter(|_| seen.insert(used)) {
-            open.extend(view.uses.iter().map(|used| used.relation.as_str()));
+            open.extend(view.uses.iter().map(|used| &used.relation));
         }
     }
     Ok(())
@@ -140,7 +157,11 @@ pub(super) fn drop(
     let mut definition = Definition::new("DROP VIEW", Delta::default());
     let mut dropped = BTreeSet::new();
     for name in names {
-        let own = table_name(name)?;
+        let written = written_name(name)?;
+        let own = match definition.found(catalog.relation(&written), if_exists)? {
+            Some(own) => own,
+            None => continue,
+        };
         if let Some(view) = catalog.view(&own) {
             if dropped.insert(own) {
                 definition.delta.drop_view(view.id);
@@ -152,7 +173,7 @@ pub(super) fn drop(
             return Err(Error::new(SqlState::WRONG_OBJECT, message)
                 .with_hint("Use DROP TABLE to remove a table."));
         }
-        let message = format!("view \"{own}\" does not exist");
+        let message = format!("view \"{}\" does not exist", written.own);
         definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), if_exists)?;
     }
     drop_dependents(catalog, "view", &dropped, cascade, &mut definition)?;
@@ -162,20 +183,20 @@ pub(super) fn drop(
 /// ALTER VIEW ... RENAME TO and OWNER TO
 pub(super) fn change(catalog: &Catalog, tree: &ViewChange) -> Result<Definition> {
     const TAG: &str = "ALTER VIEW";
-    let own = table_name(&tree.name)?;
+    let written = written_name(&tree.name)?;
+    let mut definition = Definition::new(TAG, Delta::default());
+    let Some(own) = definition.altered(catalog, &written, tree.if_exists)? else {
+        return Ok(definition);
+    };
     let Some(view) = catalog.view(&own) else {
         if catalog.is_named(&own) {
             let message = format!("\"{own}\" is not a view");
             return Err(Error::new(SqlState::WRONG_OBJECT, message));
         }
-        let message = format!("relation \"{own}\" does not exist");
-        let mut definition = Definition::new(TAG, Delta::default());
-        let error = Error::new(SqlState::UNDEFINED_TABLE, message);
-        definition.skip_missing(error, tree.if_exists)?;
-        return Ok(definition);
+        return Err(written.missing());
     };
     match &tree.to {
-        ViewPlace::Name(new) => rename(catalog, view, &table_name(new)?, TAG),
+        ViewPlace::Name(new) => rename(catalog, view, &view.name.beside(name_of(new)), TAG),
         ViewPlace::Owner(owner) => {
             refuse_owner(owner)?;
             Ok(Definition::new(TAG, Delta::default()))
@@ -187,7 +208,7 @@ pub(super) fn change(catalog: &Catalog, tree: &ViewChange) -> Result<Definition>
 pub(super) fn rename(
     catalog: &Catalog,
     view: &View,
-    new: &str,
+    new: &Name,
     tag: &'static str,
 ) -> Result<Definition> {
     if catalog.is_named(new) {
@@ -196,12 +217,12 @@ pub(super) fn rename(
     refuse_name_of_type(catalog, new)?;
     let mut delta = Delta::default();
     rename_in_users(catalog, &view.name, new, &mut delta)?;
-    delta.put_view(&View { name: new.to_owned(), ..view.clone() });
+    delta.put_view(&View { name: new.clone(), ..view.clone() });
     Ok(Definition::new(tag, delta))
 }
 
 /// Refuses what is about tables and gets a view.
-pub(super) fn refuse_view(catalog: &Catalog, name: &str) -> Result<()> {
+pub(super) fn refuse_view(catalog: &Catalog, name: &Name) -> Result<()> {
     match catalog.view(name) {
         Some(_) => Err(Error::new(SqlState::WRONG_OBJECT, format!("\"{name}\" is not a table"))),
         None => Ok(()),
@@ -212,18 +233,19 @@ pub(super) fn refuse_view(catalog: &Catalog, name: &str) -> Result<()> {
 pub(super) fn drop_dependents(
     catalog: &Catalog,
     kind: &str,
-    dropped: &BTreeSet<String>,
+    dropped: &BTreeSet<Name>,
     cascade: bool,
     definition: &mut Definition,
 ) -> Result<()> {
-    let mut gone: BTreeSet<&str> = dropped.iter().map(String::as_str).collect();
+    let mut gone: BTreeSet<&Name> = dropped.iter().collect();
     let mut depending: Vec<(&Arc<View>, String)> = Vec::new();
-    let mut open: Vec<(&str, &Arc<View>)> = Vec::new();
+    let mut open: Vec<(&Name, &Arc<View>)> = Vec::new();
     dropped.iter().rev().for_each(|name| open.extend(users(catalog, name)));
     while let Some((used, view)) = open.pop() {
         if gone.insert(&view.name) {
             let kind = if catalog.view(used).is_some() { "view" } else { "table" };
-            depending.push((view, format!("view {} depends on {kind} {used}", view.name)));
+            let (own, used) = (catalog.shown(&view.name), catalog.shown(used));
+            depending.push((view, format!("view {own} depends on {kind} {used}")));
             open.extend(users(catalog, &view.name));
         }
     }
@@ -234,7 +256,7 @@ pub(super) fn drop_dependents(
         let message = match dropped.len() {
             1 => format!(
                 "cannot drop {kind} {} because other objects depend on it",
-                dropped.first().map_or("", |name| name)
+                dropped.first().map(|name| catalog.shown(name)).unwrap_or_default()
             ),
             _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
         };
@@ -242,7 +264,7 @@ pub(super) fn drop_dependents(
         return Err(dependent(message, lines.join("\n")));
     }
     let notice = match &depending[..] {
-        [(view, _)] => format!("drop cascades to view {}", view.name),
+        [(view, _)] => format!("drop cascades to view {}", catalog.shown(&view.name)),
         several => format!("drop cascades to {} other objects", several.len()),
     };
     let before = definition.notice.take().map(|before| before + "\n").unwrap_or_default();
@@ -254,8 +276,8 @@ pub(super) fn drop_dependents(
 }
 
 /// The views that select from a table or view, the last one first.
-fn users<'c>(catalog: &'c Catalog, name: &'c str) -> Vec<(&'c str, &'c Arc<View>)> {
-    let is_user = |view: &&Arc<View>| view.uses.iter().any(|used| used.relation == name);
+fn users<'c>(catalog: &'c Catalog, name: &'c Name) -> Vec<(&'c Name, &'c Arc<View>)> {
+    let is_user = |view: &&Arc<View>| view.uses.iter().any(|used| used.relation == *name);
     let mut all: Vec<_> = catalog.views().filter(is_user).map(|view| (name, view)).collect();
     all.reverse();
     all
@@ -264,8 +286,8 @@ fn users<'c>(catalog: &'c Catalog, name: &'c str) -> Vec<(&'c str, &'c Arc<View>
 /// Gives a table or view another name in the texts of views, where its old one is the alias.
 pub(super) fn rename_in_users(
     catalog: &Catalog,
-    old: &str,
-    new: &str,
+    old: &Name,
+    new: &Name,
     delta: &mut Delta,
 ) -> Result<()> {
     for (_, view) in users(catalog, old) {
@@ -274,23 +296,81 @@ pub(super) fn rename_in_users(
     Ok(())
 }
 
-fn with_new_name(catalog: &Catalog, view: &View, old: &str, new: &str) -> Result<View> {
-    let damaged = || Error::corrupted(format!("view \"{}\" is damaged", view.name));
+/// Gives a schema another name in the texts of views.
+pub(super) fn rename_schema_in_users(
+    catalog: &Catalog,
+    schema: SchemaId,
+    new: &str,
+    delta: &mut Delta,
+) -> Result<()> {
+    for view in catalog.views() {
+        let bound = bound_again(catalog, view)?;
+        let is_in = |name: Name| name.schema == schema;
+        let relations = bound.places.values().filter(|place| {
+            place.schema.is_some() && name_of_relation(catalog, place.relation).is_some_and(is_in)
+        });
+        let types = bound.types.values().filter(|place| catalog.schema_of_type(place.ty) == schema);
+        let places = relations.map(|place| place.schema).chain(types.map(|place| place.schema));
+        let words = places.flatten().map(|place| (place, quoted(new))).collect();
+        put_respelled(view, &words, delta)?;
+    }
+    Ok(())
+}
+
+/// Lets the texts of views name a type in another schema.
+pub(super) fn move_type_in_users(
+    catalog: &Catalog,
+    ty: EnumType,
+    schema: SchemaId,
+    delta: &mut Delta,
+) -> Result<()> {
+    let name = quoted(catalog.schema_name(schema));
+    for view in catalog.views() {
+        let bound = bound_again(catalog, view)?;
+        let places = bound.types.into_iter().filter(|(_, place)| place.ty == ty);
+        let word = |(own, place): (Location, TypePlace)| match place.schema {
+            Some(place) => (place, name.clone()),
+            None => (own, format!("{name}.{}", quoted(ty.name()))),
+        };
+        put_respelled(view, &places.map(word).collect(), delta)?;
+    }
+    Ok(())
+}
+
+/// Puts a view with other words at these places of its text.
+fn put_respelled(view: &View, words: &Stars, delta: &mut Delta) -> Result<()> {
+    if words.is_empty() {
+        return Ok(());
+    }
+    let text = with_words(&view.text, words).ok_or_else(|| damaged(view))?;
+    delta.put_view(&View { text, ..view.clone() });
+    Ok(())
+}
+
+fn with_new_name(catalog: &Catalog, view: &View, old: &Name, new: &Name) -> Result<View> {
+    let damaged = || damaged(view);
     let id = catalog.table(old).map(|table| table.relation.id);
     let id = id.or_else(|| catalog.view(old).map(|view| view.id)).ok_or_else(damaged)?;
-    let statement = parse(&view.text)?.pop().ok_or_else(damaged)?;
-    let Tree::Query(query) = &statement.tree else { return Err(damaged()) };
-    let zone = zone_of(view)?;
-    let bound = Binder::without_parameters(catalog, &statement.lines, &zone).new_view(query)?;
+    let bound = bound_again(catalog, view)?;
     let places = bound.places.into_iter().filter(|(_, place)| place.relation == id);
-    let words = places.map(|(location, place)| match place.has_alias {
-        true => (location, quoted(new)),
-        false => (location, format!("{} AS {}", quoted(new), quoted(old))),
-    });
-    let text = with_words(&view.text, &words.collect()).ok_or_else(damaged)?;
+    let schema = quoted(catalog.schema_name(new.schema));
+    let mut words = BTreeMap::new();
+    for (location, place) in places {
+        let own = match place.schema {
+            None if new.schema != SchemaId::PUBLIC => format!("{schema}.{}", quoted(new)),
+            _ => quoted(new),
+        };
+        let is_called = place.has_alias || old.own == new.own;
+        let alias = (!is_called).then(|| format!(" AS {}", quoted(old)));
+        words.insert(location, own + &alias.unwrap_or_default());
+        if let Some(location) = place.schema {
+            words.insert(location, schema.clone());
+        }
+    }
+    let text = with_words(&view.text, &words).ok_or_else(damaged)?;
     let mut renamed = View { text, ..view.clone() };
-    let uses = renamed.uses.iter_mut().filter(|used| used.relation == old);
-    uses.for_each(|used| used.relation = new.to_owned());
+    let uses = renamed.uses.iter_mut().filter(|used| used.relation == *old);
+    uses.for_each(|used| used.relation = new.clone());
     Ok(renamed)
 }
 

@@ -17,6 +17,7 @@ mod functions;
 mod guarded;
 mod index;
 mod join;
+mod name;
 mod named;
 mod number;
 mod plan;
@@ -45,7 +46,8 @@ pub use functions::{
 pub use guarded::Guarded;
 pub use index::{Computed, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
-pub use number::{ColumnNumber, ObjectId, QueryNumber};
+pub use name::Name;
+pub use number::{ColumnNumber, ObjectId, QueryNumber, SchemaId};
 pub use plan::Plan;
 pub use query::{Aggregate, AggregateKind, Direction, Group, OrderedKind, Select, SortKey, Source};
 pub use relation::{Check, Column, ColumnForm, KeyColumn, Relation, Space};

@@ -37,6 +37,38 @@ impl ObjectId {
     }
 }
 
+/// The number of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SchemaId(u32);
+
+impl SchemaId {
+    /// Schema `public`, which each catalog begins with.
+    pub const PUBLIC: SchemaId = SchemaId(2_200);
+    /// The schema of names that nothing has.
+    pub const NOWHERE: SchemaId = SchemaId(0);
+
+    /// The id with this number.
+    pub const fn new(number: u32) -> SchemaId {
+        SchemaId(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The id of its row in the catalog.
+    pub const fn object(self) -> ObjectId {
+        ObjectId(self.0)
+    }
+}
+
+impl From<ObjectId> for SchemaId {
+    fn from(id: ObjectId) -> SchemaId {
+        SchemaId(id.0)
+    }
+}
+
 /// The place of a query among those of a statement, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QueryNumber(u16);

@@ -2,6 +2,7 @@
 
 use super::expression::{Expression, Op};
 use super::index::Index;
+use super::name::Name;
 use super::number::{ColumnNumber, ObjectId};
 use super::value::{Kind, Value};
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub struct Relation {
     /// The beginning of its keys, and its object id.
     pub id: ObjectId,
     /// Its name, for messages.
-    pub name: String,
+    pub name: Name,
     /// Where its rows are.
     pub space: Space,
     /// Its columns, by number.

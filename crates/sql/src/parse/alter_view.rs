@@ -16,7 +16,7 @@ pub(crate) struct ViewChange {
 /// What a view is to be called, or who it is to belong to.
 #[derive(Clone, Debug)]
 pub(crate) enum ViewPlace {
-    Name(ObjectName),
+    Name(Ident),
     Owner(Ident),
 }
 
@@ -33,7 +33,7 @@ pub(super) fn view_change(parser: &mut Parser<'_>) -> Result<Option<ViewChange>,
             ViewPlace::Owner(parser.parse_identifier()?)
         } else {
             parser.expect_keywords(&[Keyword::RENAME, Keyword::TO])?;
-            ViewPlace::Name(parser.parse_object_name(false)?)
+            ViewPlace::Name(parser.parse_identifier()?)
         };
         Ok(ViewChange { name, if_exists, to })
     })

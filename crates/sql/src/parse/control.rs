@@ -72,6 +72,11 @@ pub enum Control {
 }
 
 impl Control {
+    /// SET SCHEMA of the session.
+    pub(super) fn of_path(schema: String, is_local: bool) -> Control {
+        set("search_path", schema, is_local)
+    }
+
     /// The statement that states modes of transactions.
     pub(super) fn of_modes(verb: Verb, modes: BlockModes) -> Control {
         match verb {
@@ -155,6 +160,7 @@ impl Statement {
                 | Tree::CreateIndex(_)
                 | Tree::CreateSequence { .. }
                 | Tree::CreateSchema { .. }
+                | Tree::AlterSchema(_)
                 | Tree::CreateExtension(_)
                 | Tree::CreateType { .. }
                 | Tree::AlterType(_)
@@ -169,6 +175,9 @@ impl Statement {
     /// The command of a definition that reads nothing before it writes; `None` of CREATE TABLE AS
     /// and of queries, which do, and of what is no definition.
     pub fn command(&self) -> Option<String> {
+        if let Some(tree) = &self.set_schema {
+            return Some(tree.kind.command().to_owned());
+        }
         let command = match &self.tree {
             _ if self.table_as.is_some() || self.sets_value() => return None,
             _ if self.sequence.is_some() => "ALTER SEQUENCE",
@@ -180,6 +189,7 @@ impl Statement {
             Tree::CreateIndex(_) => "CREATE INDEX",
             Tree::CreateSequence { .. } => "CREATE SEQUENCE",
             Tree::CreateSchema { .. } => "CREATE SCHEMA",
+            Tree::AlterSchema(_) => "ALTER SCHEMA",
             Tree::CreateExtension(_) => "CREATE EXTENSION",
             Tree::CreateType { .. } => "CREATE TYPE",
             Tree::AlterType(_) => "ALTER TYPE",
@@ -195,7 +205,7 @@ impl Statement {
     /// Whether it is a definition that has no tree.
     fn has_no_tree(&self) -> bool {
         let is_of_types = self.type_move.is_some() || self.comment.is_some();
-        let is_of_views = self.view_change.is_some();
+        let is_of_views = self.view_change.is_some() || self.set_schema.is_some();
         self.sequence.is_some() || self.table_as.is_some() || is_of_types || is_of_views
     }
 }
@@ -305,6 +315,7 @@ mod tests {
     use super::super::own::SetConstraints;
     use super::super::parse;
     use super::*;
+    use crate::catalog::Written;
 
     #[test]
     fn statements_about_the_session_are_told_apart() {
@@ -405,18 +416,22 @@ mod tests {
         let check = |text: &str, expected: Option<Control>| {
             assert_eq!(parse(text).unwrap()[0].control(), expected, "{text}");
         };
-        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let written = |name: &&str| {
+            let parts: Vec<String> = name.split('.').map(str::to_owned).collect();
+            Written::of_parts(&parts).unwrap()
+        };
+        let all = |names: &[&str]| names.iter().map(written).collect();
         let vacuum = |names: &[&str]| Some(Control::Own(Own::Vacuum(all(names))));
         check("VACUUM", vacuum(&[]));
         check("vacuum analyze a", vacuum(&["a"]));
-        check("VACUUM (FULL, PARALLEL 2) public.a (b, c), \"B\"; ", vacuum(&["a", "B"]));
+        check("VACUUM (FULL, PARALLEL 2) public.a (b, c), \"B\"; ", vacuum(&["public.a", "B"]));
         check("ANALYZE VERBOSE A", Some(Control::Own(Own::Analyze(all(&["a"])))));
         let constraints = |names: &[&str], is_deferred| {
             let set = SetConstraints { names: all(names), is_deferred };
             Some(Control::Own(Own::SetConstraints(set)))
         };
         check("SET CONSTRAINTS ALL IMMEDIATE", constraints(&[], false));
-        check("SET CONSTRAINTS \"A\", public.b DEFERRED", constraints(&["A", "b"], true));
+        check("SET CONSTRAINTS \"A\", public.b DEFERRED", constraints(&["A", "public.b"], true));
         for wrong in [
             "VACUUM a b",
             "ANALYZE (",

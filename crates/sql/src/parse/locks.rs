@@ -2,7 +2,8 @@
 //! have; and LOCK TABLE.
 
 use super::own::word;
-use crate::bind::table_name;
+use crate::bind::written_name;
+use crate::catalog::Written;
 use crate::ir::Strength;
 use sqlparser::ast::{Ident, Lock, LockTableMode};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
@@ -102,7 +103,7 @@ impl<'t> Places<'t> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockTable {
     /// The tables.
-    pub tables: Vec<String>,
+    pub tables: Vec<Written>,
     /// How they are locked.
     pub mode: LockMode,
     /// NOWAIT
@@ -156,7 +157,8 @@ impl LockMode {
 
 /// What LOCK TABLE says.
 pub(super) fn lock_table(lock: &Lock) -> Result<LockTable> {
-    let tables = lock.tables.iter().map(|table| table_name(&table.name)).collect::<Result<_>>()?;
+    let tables =
+        lock.tables.iter().map(|table| written_name(&table.name)).collect::<Result<_>>()?;
     let mode = match lock.lock_mode {
         None | Some(LockTableMode::AccessExclusive) => LockMode::AccessExclusive,
         Some(LockTableMode::AccessShare) => LockMode::AccessShare,

@@ -1,8 +1,8 @@
 //! What the parser does not have as PostgreSQL has it: VACUUM, ANALYZE, SET CONSTRAINTS, FETCH and
 //! MOVE, and ON and OFF as values of options of COPY; and cursors as queries.
 
-use crate::bind::name_of;
-use crate::system::NAME;
+use crate::bind::{name_of, written_name};
+use crate::catalog::Written;
 use sqlparser::ast::{Declare, DeclareType, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -12,9 +12,9 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Own {
     /// VACUUM of these tables, or of all.
-    Vacuum(Vec<String>),
+    Vacuum(Vec<Written>),
     /// ANALYZE of these tables, or of all.
-    Analyze(Vec<String>),
+    Analyze(Vec<Written>),
     /// SET CONSTRAINTS
     SetConstraints(SetConstraints),
     /// CHECKPOINT
@@ -27,7 +27,7 @@ pub enum Own {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetConstraints {
     /// Their names; none for all.
-    pub names: Vec<String>,
+    pub names: Vec<Written>,
     /// DEFERRED rather than IMMEDIATE.
     pub is_deferred: bool,
 }
@@ -186,7 +186,7 @@ pub(super) fn cursor(tree: Statement) -> (Statement, Option<Declared>) {
 }
 
 /// The tables of VACUUM and ANALYZE.
-fn maintained(parser: &mut Parser<'_>, words: &[&str]) -> Result<Vec<String>, ParserError> {
+fn maintained(parser: &mut Parser<'_>, words: &[&str]) -> Result<Vec<Written>, ParserError> {
     parser.next_token();
     if parser.consume_token(&Token::LParen) {
         parser.parse_comma_separated(option)?;
@@ -238,7 +238,7 @@ fn option(parser: &mut Parser<'_>) -> Result<(), ParserError> {
 }
 
 /// A table, maybe with columns.
-fn table(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+fn table(parser: &mut Parser<'_>) -> Result<Written, ParserError> {
     let name = name(parser)?;
     if parser.consume_token(&Token::LParen) {
         parser.parse_comma_separated(Parser::parse_identifier)?;
@@ -247,16 +247,10 @@ fn table(parser: &mut Parser<'_>) -> Result<String, ParserError> {
     Ok(name)
 }
 
-/// A name, without schema `public` before it.
-fn name(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+/// A name, perhaps after a schema.
+fn name(parser: &mut Parser<'_>) -> Result<Written, ParserError> {
     let name = parser.parse_object_name(false)?;
-    let parts = name.0.iter().filter_map(|part| part.as_ident().map(name_of));
-    let parts: Vec<String> = parts.collect();
-    Ok(match &parts[..] {
-        [schema, own] if schema == "public" => own.clone(),
-        [database, schema, own] if database == NAME && schema == "public" => own.clone(),
-        _ => parts.join("."),
-    })
+    written_name(&name).map_err(|error| ParserError::ParserError(error.message().to_owned()))
 }
 
 /// Where a token is in the options of COPY.

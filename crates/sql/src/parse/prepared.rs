@@ -1,7 +1,7 @@
 //! Statements within PREPARE and EXPLAIN, and what EXECUTE says.
 
 use super::statement::Statement;
-use crate::bind::{name_of, table_name};
+use crate::bind::{name_of, own_name};
 use sqlparser::ast::{DataType, DescribeAlias, Expr, Statement as Tree, UtilityOption};
 use values::{Error, Result, SqlState};
 
@@ -34,7 +34,7 @@ impl Statement {
         else {
             return None;
         };
-        Some((table_name(name).ok()?, parameters))
+        Some((own_name(name).ok()?, parameters))
     }
 
     /// The name of the prepared statement that EXECUTE runs.

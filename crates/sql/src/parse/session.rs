@@ -22,8 +22,6 @@ pub struct SessionColumn {
 pub enum SessionFunction {
     /// `version()`
     Version,
-    /// `current_schema()`
-    Schema,
     /// `current_database()`, `current_catalog`
     Database,
     /// `current_user`, `session_user`, `user`, `current_role`
@@ -111,7 +109,6 @@ fn function(expr: &Expr) -> Option<(String, SessionFunction)> {
     let arguments: Vec<Option<&str>> = arguments.iter().map(Option::as_deref).collect();
     let function = match (name.as_str(), &arguments[..]) {
         ("version", []) => SessionFunction::Version,
-        ("current_schema", []) => SessionFunction::Schema,
         ("current_database" | "current_catalog", []) => SessionFunction::Database,
         ("current_user" | "session_user" | "user" | "current_role", []) => SessionFunction::User,
         ("pg_backend_pid", []) => SessionFunction::ProcessId,
@@ -215,7 +212,7 @@ mod tests {
         assert_eq!(asked("SELECT set_config('x', 'y', true)"), one("set_config", set(Some("y"))));
         assert_eq!(asked("SELECT set_config('x', NULL, true)"), one("set_config", set(None)));
         assert_eq!(asked("SELECT set_config(NULL, 'y', true)"), None);
-        let both = asked("SELECT current_schema(), current_database()").unwrap();
+        let both = asked("SELECT current_user, current_database()").unwrap();
         assert_eq!(both.len(), 2);
         for other in [
             "SELECT 1",

@@ -14,6 +14,7 @@ use super::own::{self, Declared};
 use super::position::Lines;
 use super::rewritten;
 use super::sequence::{self, AlterSequence, IdentityChanges};
+use super::set_schema::{self, SetSchema};
 use super::signs;
 use super::size;
 use super::strings;
@@ -50,6 +51,8 @@ pub struct Statement {
     pub(crate) type_move: Option<Box<TypeMove>>,
     /// ALTER VIEW ... RENAME TO or OWNER TO, of which there is no tree.
     pub(crate) view_change: Option<Box<ViewChange>>,
+    /// SET SCHEMA of a relation, which has no tree.
+    pub(crate) set_schema: Option<Box<SetSchema>>,
     /// COMMENT ON, of which there is no tree.
     pub(crate) comment: Option<Box<CommentOn>>,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
@@ -74,6 +77,7 @@ struct Found {
     type_move: Option<Box<TypeMove>>,
     comment: Option<Box<CommentOn>>,
     view_change: Option<Box<ViewChange>>,
+    set_schema: Option<Box<SetSchema>>,
     is_notify: bool,
     /// A definition in DO.
     forgiving: Option<Box<Statement>>,
@@ -83,7 +87,7 @@ impl Found {
     fn of(tree: ast::Statement) -> Found {
         let (own, sequence, identities) = (None, None, Vec::new());
         let (table_as, type_move, comment, view_change) = (None, None, None, None);
-        let (is_notify, forgiving) = (false, None);
+        let (is_notify, forgiving, set_schema) = (false, None, None);
         Found {
             tree,
             own,
@@ -93,6 +97,7 @@ impl Found {
             type_move,
             comment,
             view_change,
+            set_schema,
             is_notify,
             forgiving,
         }
@@ -194,7 +199,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             return *statement;
         }
         let Found { tree, own, sequence, identities, .. } = found;
-        let Found { table_as, type_move, comment, view_change, is_notify, .. } = found;
+        let Found { table_as, type_move, comment, view_change, set_schema, is_notify, .. } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
@@ -212,6 +217,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             type_move,
             comment,
             view_change,
+            set_schema,
             expressions,
             declared,
             is_notify,
@@ -254,6 +260,10 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     };
     let own = match own {
         Some(own) => Some(own),
+        None => set_schema::set_path(parser)?.map(|set| Control::of_path(set.schema, set.is_local)),
+    };
+    let own = match own {
+        Some(own) => Some(own),
         None => modes::parse(parser)?.map(|(verb, modes)| Control::of_modes(verb, modes)),
     };
     if own.is_some() {
@@ -268,6 +278,9 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
             }
         };
         return Ok(Found { own: Some(own), ..Found::without_tree() });
+    }
+    if let Some(moved) = set_schema::set_schema(parser)? {
+        return Ok(Found { set_schema: Some(Box::new(moved)), ..Found::without_tree() });
     }
     if let Some(sequence) = sequence::alter_sequence(parser)? {
         return Ok(Found { sequence: Some(sequence), ..Found::without_tree() });

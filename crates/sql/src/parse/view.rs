@@ -33,8 +33,9 @@ fn offset(text: &str, lines: &Lines, location: Location) -> Option<usize> {
     Some(text.char_indices().nth(number).map_or(text.len(), |(at, _)| at))
 }
 
-/// The query behind AS of the view with its name at this place, with columns for each `*`.
-pub(crate) fn query_text(text: &str, name: Location, stars: &Stars) -> Result<String> {
+/// The query behind AS of the view with its name at this place, with other words in place of those
+/// that begin at these places: columns for each `*`, and names with their schemas.
+pub(crate) fn query_text(text: &str, name: Location, words: &Stars) -> Result<String> {
     let damaged = || Error::new(SqlState::INTERNAL, "the text of a view is not found");
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
     let tokens = tokens.map_err(|_| damaged())?;
@@ -62,12 +63,12 @@ pub(crate) fn query_text(text: &str, name: Location, stars: &Stars) -> Result<St
         _ => text.len(),
     };
     let (mut query, mut from) = (String::new(), place(begin)?);
-    for (location, columns) in stars {
-        let star = place(*location)?;
-        let before = text.get(from..star).ok_or_else(damaged)?;
+    for token in tokens.iter() {
+        let Some(word) = words.get(&token.span.start) else { continue };
+        let before = text.get(from..place(token.span.start)?).ok_or_else(damaged)?;
         query.push_str(before);
-        query.push_str(columns);
-        from = star + 1;
+        query.push_str(word);
+        from = place(token.span.end)?;
     }
     query.push_str(text.get(from..end).ok_or_else(damaged)?.trim_end());
     Ok(query)

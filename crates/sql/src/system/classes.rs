@@ -1,17 +1,16 @@
 //! Relations, their columns and indexes.
 
 use super::definitions;
-use super::names::quoted;
 use super::objects::{
-    BTREE, HEAP, INFORMATION_SCHEMA, IndexObject, OWNER, PG_CATALOG, PUBLIC, column_number,
-    columns, default_id, indexes, number,
+    BTREE, HEAP, INFORMATION_SCHEMA, IndexObject, OWNER, PG_CATALOG, column_number, columns,
+    default_id, indexes, number,
 };
 use super::relations::{self, Known};
 use super::rows::{Row, vector};
 use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
 use crate::catalog::{Catalog, Identity, Sequence, Table, View};
-use crate::ir::{Kind, ObjectId};
+use crate::ir::{Kind, Name, ObjectId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Type};
@@ -36,8 +35,8 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
         "pg_indexes" => all_indexes(catalog)
             .map(|index| {
                 new()
-                    .set("schemaname", "public")
-                    .set("tablename", index.table.relation.name.as_str())
+                    .set("schemaname", schema_of(catalog, &index.table.relation.name))
+                    .set("tablename", &*index.table.relation.name)
                     .set("indexname", index.name)
                     .set("indexdef", definitions::of_index(catalog, &index, false))
             })
@@ -45,13 +44,15 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
         "pg_sequence" => {
             shown_sequences(catalog).map(|sequence| sequence_row(sequence, new())).collect()
         }
-        "pg_sequences" => shown_sequences(catalog).map(|own| shown_sequence(own, new())).collect(),
+        "pg_sequences" => {
+            shown_sequences(catalog).map(|own| shown_sequence(catalog, own, new())).collect()
+        }
         "pg_tables" => catalog
             .tables()
             .map(|table| {
                 new()
-                    .set("schemaname", "public")
-                    .set("tablename", table.relation.name.as_str())
+                    .set("schemaname", schema_of(catalog, &table.relation.name))
+                    .set("tablename", &*table.relation.name)
                     .set("tableowner", NAME)
                     .set("hasindexes", indexes(table).next().is_some())
             })
@@ -64,11 +65,11 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             .map(|table| {
                 new()
                     .set("relid", number(table.relation.id))
-                    .set("schemaname", "public")
-                    .set("relname", table.relation.name.as_str())
+                    .set("schemaname", schema_of(catalog, &table.relation.name))
+                    .set("relname", &*table.relation.name)
             })
             .collect(),
-        "pg_views" => catalog.views().map(|view| view_row(view, new())).collect(),
+        "pg_views" => catalog.views().map(|view| view_row(catalog, view, new())).collect(),
         "pg_depend" => owned_sequences(catalog)
             .map(|(table, at, sequence, is_identity)| {
                 let pg_class = relations::known("pg_catalog.pg_class").map_or(0, |known| known.id);
@@ -83,6 +84,11 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             .collect(),
         _ => return None,
     })
+}
+
+/// The name of the schema of a relation.
+fn schema_of<'c>(catalog: &'c Catalog, name: &Name) -> &'c str {
+    catalog.schema_name(name.schema)
 }
 
 fn all_indexes(catalog: &Catalog) -> impl Iterator<Item = IndexObject<'_>> {
@@ -129,11 +135,11 @@ fn defaults(catalog: &Catalog) -> impl Iterator<Item = (usize, &Arc<Table>, usiz
 
 fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     let mut all: Vec<Row> = relations::all().map(|known| system_class(known, new())).collect();
-    let own = |id: i32, name: &str, kind: &str, columns: usize| {
+    let own = |id: i32, name: &Name, kind: &str, columns: usize| {
         new()
             .set("oid", id)
-            .set("relname", name)
-            .set("relnamespace", PUBLIC)
+            .set("relname", &*name.own)
+            .set("relnamespace", name.schema.number() as i32)
             .set("relowner", OWNER)
             .set("relfilenode", id)
             .set("relkind", kind)
@@ -156,7 +162,8 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                 .set("relhastriggers", refers),
         );
         for index in indexes(table) {
-            all.push(own(index.id, index.name, "i", index.columns.len()).set("relam", BTREE));
+            let name = relation.name.beside(index.name);
+            all.push(own(index.id, &name, "i", index.columns.len()).set("relam", BTREE));
         }
     }
     for sequence in shown_sequences(catalog) {
@@ -300,9 +307,9 @@ fn sequence_row(sequence: &Sequence, row: Row) -> Row {
         .set("seqcycle", sequence.cycle)
 }
 
-fn shown_sequence(sequence: &Sequence, row: Row) -> Row {
-    row.set("schemaname", "public")
-        .set("sequencename", sequence.name.as_str())
+fn shown_sequence(catalog: &Catalog, sequence: &Sequence, row: Row) -> Row {
+    row.set("schemaname", schema_of(catalog, &sequence.name))
+        .set("sequencename", &*sequence.name)
         .set("sequenceowner", NAME)
         .set("data_type", sequence.kind.ty.oid().number() as i32)
         .set("start_value", sequence.start)
@@ -313,11 +320,11 @@ fn shown_sequence(sequence: &Sequence, row: Row) -> Row {
         .set("cache_size", 1_i64)
 }
 
-fn view_row(view: &View, row: Row) -> Row {
-    row.set("schemaname", "public")
-        .set("viewname", view.name.as_str())
+fn view_row(catalog: &Catalog, view: &View, row: Row) -> Row {
+    row.set("schemaname", schema_of(catalog, &view.name))
+        .set("viewname", &*view.name)
         .set("viewowner", NAME)
-        .set("definition", definitions::of_view(view))
+        .set("definition", definitions::of_view(catalog, view))
 }
 
 /// `pg_get_serial_sequence`: the sequence of a table's column.
@@ -326,5 +333,5 @@ pub(super) fn serial_sequence(catalog: &Catalog, table: i32, column: &str) -> Op
         number(own.relation.id) == table && own.relation.columns[*at].name == column
     };
     let (_, _, id, _) = owned_sequences(catalog).find(is_own)?;
-    Some(format!("public.{}", quoted(&catalog.sequence_by_id(id)?.name)))
+    Some(catalog.shown_if(&catalog.sequence_by_id(id)?.name, false))
 }

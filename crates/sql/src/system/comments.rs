@@ -1,12 +1,12 @@
 //! Comments on objects, as `pg_description` and its functions have them.
 
-use super::names::class_name;
-use super::objects::{DATABASE, PUBLIC, constraints, indexes, number, table, view};
+use super::names::made_class;
+use super::objects::{DATABASE, IndexObject, PUBLIC, constraints, indexes, number, table, view};
 use super::relations::{self, Known};
 use super::rows::Row;
 use super::session::System;
 use crate::catalog::{Catalog, Comment, Commented};
-use crate::ir::ColumnNumber;
+use crate::ir::{ColumnNumber, Name, SchemaId};
 use values::Oid;
 
 const PG_CLASS: &str = "pg_catalog.pg_class";
@@ -56,6 +56,7 @@ fn descriptions(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
         let text = comment.text.as_str();
         Some(match &comment.on {
             Commented::Schema | Commented::Database => return None,
+            Commented::OtherSchema(id) => row(id.number() as i32, PG_NAMESPACE, 0, text),
             Commented::Table(name) | Commented::View(name) => {
                 row(relation_id(catalog, name)?, PG_CLASS, 0, text)
             }
@@ -64,7 +65,11 @@ fn descriptions(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
             }
             Commented::Index(name) => {
                 let mut all = catalog.tables().flat_map(|table| indexes(table));
-                row(all.find(|index| index.name == name)?.id, PG_CLASS, 0, text)
+                let is_own = |index: &IndexObject<'_>| {
+                    let schema = index.table.relation.name.schema;
+                    index.name == name.own && schema == name.schema
+                };
+                row(all.find(is_own)?.id, PG_CLASS, 0, text)
             }
             Commented::Sequence(name) => row(number(catalog.sequence(name)?.id), PG_CLASS, 0, text),
             Commented::Type(name) => {
@@ -80,7 +85,7 @@ fn descriptions(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
     of_schemas.chain(made).collect()
 }
 
-fn relation_id(catalog: &Catalog, name: &str) -> Option<i32> {
+fn relation_id(catalog: &Catalog, name: &Name) -> Option<i32> {
     match catalog.table(name) {
         Some(table) => Some(number(table.relation.id)),
         None => catalog.view(name).map(|view| number(view.id)),
@@ -91,6 +96,10 @@ fn relation_id(catalog: &Catalog, name: &str) -> Option<i32> {
 fn of_schema(catalog: &Catalog, id: i32) -> Option<String> {
     if let Some(own) = catalog.comment_on(&Commented::Schema).filter(|_| id == PUBLIC) {
         return Some(own.text.clone()).filter(|text| !text.is_empty());
+    }
+    let other = u32::try_from(id).ok().map(|id| Commented::OtherSchema(SchemaId::new(id)));
+    if let Some(own) = other.and_then(|other| catalog.comment_on(&other)) {
+        return Some(own.text.clone());
     }
     let known = OF_SCHEMAS.iter().find(|schema| schema.0 == id)?;
     Some(known.1.to_owned())
@@ -113,7 +122,7 @@ pub(super) fn of_object(catalog: &Catalog, id: i32, of: Option<&str>) -> Option<
     let of_type = || {
         let oid = Oid::new(id as u32);
         let own = catalog.enums().find(|ty| ty.oid() == oid)?;
-        text(catalog, &Commented::Type(own.name().to_owned()))
+        text(catalog, &Commented::Type(catalog.name_of_type(own)))
     };
     let mut found = None;
     if is(PG_CLASS) {
@@ -133,7 +142,7 @@ pub(super) fn of_object(catalog: &Catalog, id: i32, of: Option<&str>) -> Option<
 
 /// The relation with this id.
 fn class_object(catalog: &Catalog, id: i32) -> Option<Commented> {
-    let (name, _) = class_name(catalog, id)?;
+    let name = made_class(catalog, id)?;
     Some(if table(catalog, id).is_some() {
         Commented::Table(name)
     } else if view(catalog, id).is_some() {

@@ -1,9 +1,7 @@
 //! Constraints.
 
 use super::definitions;
-use super::objects::{
-    Constraint, Demand, PUBLIC, column_number, constraints, number, referred_index,
-};
+use super::objects::{Constraint, Demand, column_number, constraints, number, referred_index};
 use super::relations::Known;
 use super::rows::{Row, numbers};
 use super::session::System;
@@ -27,7 +25,7 @@ fn row(catalog: &Catalog, constraint: &Constraint<'_>, row: Row) -> Row {
     let row = row
         .set("oid", constraint.id)
         .set("conname", constraint.name)
-        .set("connamespace", PUBLIC)
+        .set("connamespace", constraint.table.relation.name.schema.number() as i32)
         .set("convalidated", true)
         .set("conrelid", number(constraint.table.relation.id))
         .set("conislocal", true)

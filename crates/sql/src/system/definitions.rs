@@ -3,12 +3,13 @@
 use super::names::quoted;
 use super::objects::{Constraint, Demand, IndexObject, indexes};
 use super::shown::{Writer, expression, key_text};
+use crate::bind::shown_text;
 use crate::catalog::{Catalog, Deferral, Table, View};
 use crate::ir::{Check, ColumnNumber, Expression, Function, KeyColumn, Op, Referential};
 
 /// The query of a view, as `pg_get_viewdef` shows it.
-pub(super) fn of_view(view: &View) -> String {
-    format!(" {};", view.text)
+pub(super) fn of_view(catalog: &Catalog, view: &View) -> String {
+    format!(" {};", shown_text(catalog, view).as_deref().unwrap_or(&view.text))
 }
 
 /// A column of a key, or an expression, with its order.
@@ -91,12 +92,12 @@ pub(super) fn of_index(catalog: &Catalog, index: &IndexObject<'_>, pretty: bool)
     let columns: Vec<String> =
         index.columns.iter().map(|key| key_column(&writer, index, key)).collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
-    let (name, table) = (quoted(index.name), quoted(&index.table.relation.name));
-    let schema = if pretty { "" } else { "public." };
+    let (name, own) = (quoted(index.name), &index.table.relation.name);
+    let table = catalog.shown_if(own, pretty && catalog.is_visible(own));
     let columns = columns.join(", ");
     let predicate = of_predicate(catalog, index, pretty);
     let condition = predicate.map(|text| format!(" WHERE {text}")).unwrap_or_default();
-    format!("CREATE {unique}INDEX {name} ON {schema}{table} USING btree ({columns}){condition}")
+    format!("CREATE {unique}INDEX {name} ON {table} USING btree ({columns}){condition}")
 }
 
 /// One column of an index.
@@ -134,7 +135,7 @@ pub(super) fn of_constraint(
             let mut text = format!(
                 "FOREIGN KEY ({}) REFERENCES {}({})",
                 list(table, key.columns.iter().copied()),
-                quoted(&key.parent),
+                catalog.shown(&key.parent),
                 list(parent, key.referred.iter().copied())
             );
             for (when, what) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {

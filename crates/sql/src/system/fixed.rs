@@ -1,6 +1,6 @@
 //! What does not depend on definitions: schemas, roles, the database, settings, and the like.
 
-use super::names::{ROLES, SCHEMAS};
+use super::names::{ROLES, schemas};
 use super::objects::{BTREE, DATABASE, HEAP, OWNER, PG_CATALOG};
 use super::relations::Known;
 use super::rows::Row;
@@ -36,10 +36,9 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
     let new = || Row::of(relation);
     Some(match own {
         "pg_get_keywords" => KEYWORDS.lines().map(|line| keyword(line, new())).collect(),
-        "pg_namespace" => SCHEMAS
-            .iter()
+        "pg_namespace" => schemas(&system.catalog)
             .map(|(id, name, owner)| {
-                new().set("oid", *id).set("nspname", *name).set("nspowner", *owner)
+                new().set("oid", id).set("nspname", name).set("nspowner", owner)
             })
             .collect(),
         "pg_roles" | "pg_authid" => {

@@ -8,7 +8,7 @@ use super::session::System;
 use super::{classes, comments, type_names};
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
-use values::{Array, Datum, Error, Result, SqlState, Type};
+use values::{Array, Datum, Error, Oid, Result, SqlState, Type};
 
 /// The type whose code an argument is.
 fn type_of(datum: &Datum) -> Result<Type> {
@@ -83,7 +83,7 @@ impl System {
                 optional(found.and_then(|each| of_constraint(catalog, each, pretty)))
             }
             (SystemFunction::ViewDefinition, [Datum::Int4(id), ..]) => {
-                optional(view(catalog, *id).map(|view| of_view(view)))
+                optional(view(catalog, *id).map(|view| of_view(catalog, view)))
             }
             (
                 SystemFunction::ExpressionText,
@@ -113,7 +113,8 @@ impl System {
             }
             (SystemFunction::IsVisible, [Datum::Int4(id)]) => {
                 let class = class_name(catalog, *id).map(|(_, visible)| visible);
-                Datum::Bool(class.unwrap_or(true))
+                let ty = || is_visible_type(catalog, *id);
+                Datum::Bool(class.or_else(ty).unwrap_or(true))
             }
             (SystemFunction::SerialSequence, [Datum::Text(table), Datum::Text(column)]) => {
                 let table = find(catalog, Type::Regclass, table)?;
@@ -136,6 +137,13 @@ impl System {
             _ => Some(of_index(&self.catalog, &index, false)),
         }
     }
+}
+
+/// Whether a type that a statement has made is found by its name alone.
+fn is_visible_type(catalog: &Catalog, id: i32) -> Option<bool> {
+    let ty = catalog.type_by_oid(Oid::new(id as u32))?;
+    let own = ty.enum_type().or_else(|| ty.element()?.enum_type())?;
+    Some(catalog.is_visible_type(own))
 }
 
 /// Functions for which NULL is an argument as others are.

@@ -27,8 +27,8 @@ mod type_names;
 mod types;
 
 pub use names::quoted;
-pub(crate) use names::{literal, name_parts};
-pub(crate) use relations::{Known, TABLE_ID, known};
+pub(crate) use names::{literal, name_parts, relation_named};
+pub(crate) use relations::{Known, TABLE_ID};
 pub use services::{AdvisoryLock, Services, SessionActivity};
 pub use session::{
     NAME, OpenCursor, PreparedStatement, SERVER_VERSION, Session, SessionValues, System, version,

@@ -4,12 +4,11 @@ use super::relations::Known;
 use super::rows::{Row, array};
 use super::services::Services;
 use crate::catalog::Catalog;
+pub use crate::catalog::NAME;
 use crate::ir::SystemFunction;
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Type};
 
-/// The user and the database that there are.
-pub const NAME: &str = "nvcaracal";
 /// The version of PostgreSQL that clients are told: what they do depends on it.
 pub const SERVER_VERSION: &str = "15.0";
 

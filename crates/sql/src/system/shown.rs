@@ -59,7 +59,7 @@ pub(crate) fn key_text(writer: &Writer<'_>, expression: &Expression) -> String {
         [inner @ .., Op::Cast(kind, _)] => writer.program(inner).map(|part| {
             let is_whole = writer.pretty && part.bond <= Bond::Cast;
             let text = if is_whole { part.text } else { writer.in_brackets(&part) };
-            let text = format!("{text}::{}", kind.modifier.name(kind.ty));
+            let text = format!("{text}::{}", writer.kind_name(kind));
             Part::new(text, Bond::Cast, Some(kind.ty))
         }),
         code => writer.program(code),
@@ -145,7 +145,7 @@ impl Writer<'_> {
         };
         let call = code[*at..].iter().position(is_call)?;
         *at += call + 1;
-        let name = quoted(&self.catalog.sequence_by_id(*id)?.name);
+        let name = self.catalog.shown(&self.catalog.sequence_by_id(*id)?.name);
         Some(function_call(&format!("nextval({}::regclass)", in_quotes(&name)), Type::Int8))
     }
 
@@ -197,19 +197,32 @@ impl Writer<'_> {
         let is_array_written =
             || self.source.is_some_and(|source| source.to_ascii_uppercase().contains("ARRAY["));
         match value {
-            Datum::Null => Part { is_null: true, ..plain(format!("NULL::{}", ty.name())) },
+            Datum::Null => {
+                Part { is_null: true, ..plain(format!("NULL::{}", self.catalog.shown_type(ty))) }
+            }
             Datum::Bool(value) => plain(value.to_string()),
             Datum::Array(array) if array.items().is_empty() && is_array_written() => {
-                plain(format!("ARRAY[]::{}", ty.name()))
+                plain(format!("ARRAY[]::{}", self.catalog.shown_type(ty)))
             }
             Datum::Int2(_) | Datum::Int4(_) | Datum::Numeric(_) if is_plain_number(value) => {
                 plain(text::print(value, &Zone::utc()))
             }
             value => {
-                let name = if ty == Type::Char { "bpchar".to_owned() } else { ty.name() };
+                let name = match ty {
+                    Type::Char => "bpchar".to_owned(),
+                    ty => self.catalog.shown_type(ty),
+                };
                 let text = in_quotes(&text::print(value, &Zone::utc()));
                 Part::new(format!("{text}::{name}"), Bond::Cast, Some(ty))
             }
+        }
+    }
+
+    /// The name of a type with its modifier, after its schema if that is needed.
+    fn kind_name(&self, kind: &Kind) -> String {
+        match kind.ty.enum_type() {
+            Some(_) => self.catalog.shown_type(kind.ty),
+            None => kind.modifier.name(kind.ty),
         }
     }
 
@@ -222,7 +235,7 @@ impl Writer<'_> {
         } else {
             self.in_brackets(&part)
         };
-        let text = format!("{text}::{}", kind.modifier.name(kind.ty));
+        let text = format!("{text}::{}", self.kind_name(&kind));
         Part { uncast: Some(Box::new(part)), ..Part::new(text, Bond::Cast, Some(kind.ty)) }
     }
 

@@ -2,15 +2,15 @@
 
 use super::classes::{owned_sequences, shown_sequences};
 use super::definitions;
-use super::names::{ROLES, SCHEMAS};
+use super::names::{ROLES, schemas};
 use super::objects::{Constraint, Demand, columns, constraints, indexes, referred_index};
 use super::relations::{self, Known};
 use super::rows::Row;
 use super::session::{NAME, System};
 use super::type_names::short_name;
 use crate::bind::writable_columns;
-use crate::catalog::{Catalog, Deferral, Identity, Table, View};
-use crate::ir::{ColumnNumber, Expression, Kind, Op, Referential};
+use crate::catalog::{Catalog, Deferral, Identity, SYSTEM_SCHEMAS, Table, View};
+use crate::ir::{ColumnNumber, Expression, Kind, Name, Op, Referential};
 use std::collections::BTreeSet;
 use values::Type;
 
@@ -20,11 +20,10 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
     let new = || Row::of(relation);
     Some(match own {
         "information_schema_catalog_name" => vec![new().set("catalog_name", NAME)],
-        "schemata" => SCHEMAS
-            .iter()
+        "schemata" => schemas(catalog)
             .map(|(_, name, owner)| {
-                let owner = ROLES.iter().find(|role| role.0 == *owner).map(|role| role.1);
-                new().set("catalog_name", NAME).set("schema_name", *name).set("schema_owner", owner)
+                let owner = ROLES.iter().find(|role| role.0 == owner).map(|role| role.1);
+                new().set("catalog_name", NAME).set("schema_name", name).set("schema_owner", owner)
             })
             .collect(),
         "tables" => tables(catalog, &new),
@@ -35,8 +34,8 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                 let is_writable = yes(is_writable(catalog, view));
                 let by_triggers =
                     ["is_trigger_updatable", "is_trigger_deletable", "is_trigger_insertable_into"];
-                of_relation(new(), &view.name)
-                    .set("view_definition", definitions::of_view(view))
+                of_relation(catalog, new(), &view.name)
+                    .set("view_definition", definitions::of_view(catalog, view))
                     .set("check_option", "NONE")
                     .all(&["is_updatable", "is_insertable_into"], is_writable)
                     .all(&by_triggers, yes(false))
@@ -56,7 +55,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     Demand::Foreign(key) => key.deferral,
                     _ => Deferral::No,
                 };
-                of_table(of_constraint(new(), each.name), each.table)
+                of_table(catalog, of_constraint(catalog, new(), each), each.table)
                     .set("constraint_type", kind)
                     .set("is_deferrable", yes(deferral != Deferral::No))
                     .set("initially_deferred", yes(deferral == Deferral::Deferred))
@@ -73,7 +72,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             .map(|each| {
                 let text = definitions::of_constraint(catalog, each, false).unwrap_or_default();
                 let clause = text.strip_prefix("CHECK ").map(str::to_owned);
-                of_constraint(new(), each.name).set("check_clause", clause)
+                of_constraint(catalog, new(), each).set("check_clause", clause)
             })
             .collect(),
         "enabled_roles" => vec![new().set("role_name", NAME)],
@@ -91,8 +90,8 @@ fn sequences(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             let ty = sequence.kind.ty;
             new()
                 .set("sequence_catalog", NAME)
-                .set("sequence_schema", "public")
-                .set("sequence_name", sequence.name.as_str())
+                .set("sequence_schema", catalog.schema_name(sequence.name.schema))
+                .set("sequence_name", &*sequence.name)
                 .set("data_type", ty.name())
                 .set("numeric_precision", bits(ty))
                 .set("numeric_precision_radix", 2)
@@ -110,18 +109,21 @@ fn yes(value: bool) -> &'static str {
     if value { "YES" } else { "NO" }
 }
 
-fn of_constraint(row: Row, name: &str) -> Row {
+fn of_constraint(catalog: &Catalog, row: Row, constraint: &Constraint<'_>) -> Row {
+    let schema = constraint.table.relation.name.schema;
     row.set("constraint_catalog", NAME)
-        .set("constraint_schema", "public")
-        .set("constraint_name", name)
+        .set("constraint_schema", catalog.schema_name(schema))
+        .set("constraint_name", constraint.name)
 }
 
-fn of_table(row: Row, table: &Table) -> Row {
-    of_relation(row, &table.relation.name)
+fn of_table(catalog: &Catalog, row: Row, table: &Table) -> Row {
+    of_relation(catalog, row, &table.relation.name)
 }
 
-fn of_relation(row: Row, name: &str) -> Row {
-    row.set("table_catalog", NAME).set("table_schema", "public").set("table_name", name)
+fn of_relation(catalog: &Catalog, row: Row, name: &Name) -> Row {
+    row.set("table_catalog", NAME)
+        .set("table_schema", catalog.schema_name(name.schema))
+        .set("table_name", &*name.own)
 }
 
 /// Whether statements can insert and change rows of a view: one of its columns can be written.
@@ -131,7 +133,7 @@ fn is_writable(catalog: &Catalog, view: &View) -> bool {
 
 fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     let own = catalog.tables().map(|table| {
-        of_table(new(), table)
+        of_table(catalog, new(), table)
             .set("table_type", "BASE TABLE")
             .set("is_insertable_into", yes(true))
             .set("is_typed", yes(false))
@@ -147,7 +149,7 @@ fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             .set("is_typed", yes(false))
     });
     let views = catalog.views().map(|view| {
-        of_relation(new(), &view.name)
+        of_relation(catalog, new(), &view.name)
             .set("table_type", "VIEW")
             .set("is_insertable_into", yes(is_writable(catalog, view)))
             .set("is_typed", yes(false))
@@ -160,13 +162,13 @@ fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     for table in catalog.tables() {
         for (place, (at, column, info)) in columns(table).enumerate() {
             let default = definitions::of_default(catalog, table, at as usize - 1, false);
-            let row = of_table(new(), table).set("column_name", column.name.as_str());
+            let row = of_table(catalog, new(), table).set("column_name", column.name.as_str());
             let is_generated = column.generated().is_some();
             let (default, generation) = match is_generated {
                 true => (None, default),
                 false => (default, None),
             };
-            let row = described(row, place, column.kind)
+            let row = described(catalog, row, place, column.kind)
                 .set("column_default", default)
                 .set("is_generated", if is_generated { "ALWAYS" } else { "NEVER" })
                 .set("generation_expression", generation)
@@ -179,8 +181,9 @@ fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         let writable = writable_columns(catalog, view).unwrap_or_default();
         for (place, column) in view.columns.iter().enumerate() {
             let is_writable = writable.get(place).copied().unwrap_or_default();
-            let row = of_relation(new(), &view.name).set("column_name", column.name.as_str());
-            let row = described(row, place, column.kind).set("is_nullable", yes(true));
+            let row =
+                of_relation(catalog, new(), &view.name).set("column_name", column.name.as_str());
+            let row = described(catalog, row, place, column.kind).set("is_nullable", yes(true));
             all.push(row.set("is_identity", yes(false)).set("is_updatable", yes(is_writable)));
         }
     }
@@ -192,7 +195,7 @@ fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                 .set("table_schema", schema)
                 .set("table_name", name)
                 .set("column_name", *column);
-            let row = described(row, place, *kind).set("is_nullable", yes(true));
+            let row = described(catalog, row, place, *kind).set("is_nullable", yes(true));
             all.push(row.set("is_identity", yes(false)).set("is_updatable", yes(false)));
         }
     }
@@ -211,7 +214,7 @@ fn bits(ty: Type) -> Option<i32> {
 }
 
 /// What the type of a column says.
-fn described(row: Row, place: usize, kind: Kind) -> Row {
+fn described(catalog: &Catalog, row: Row, place: usize, kind: Kind) -> Row {
     let (ty, modifier) = (kind.ty, kind.modifier);
     let name = match ty {
         Type::Array(_) => "ARRAY".to_owned(),
@@ -236,6 +239,8 @@ fn described(row: Row, place: usize, kind: Kind) -> Row {
         }
         _ => None,
     };
+    let own = ty.enum_type().map(|own| catalog.schema_name(catalog.schema_of_type(own)));
+    let udt_schema = own.unwrap_or(SYSTEM_SCHEMAS[0]);
     let radix = bits(ty).map(|_| 2).or((ty == Type::Numeric).then_some(10));
     row.set("ordinal_position", place as i32 + 1)
         .set("data_type", name)
@@ -247,7 +252,7 @@ fn described(row: Row, place: usize, kind: Kind) -> Row {
         .set("datetime_precision", digits)
         .set("interval_type", fields)
         .set("udt_catalog", NAME)
-        .set("udt_schema", if ty.enum_type().is_some() { "public" } else { "pg_catalog" })
+        .set("udt_schema", udt_schema)
         .set("udt_name", short_name(ty))
         .set("dtd_identifier", (place + 1).to_string())
         .set("is_self_referencing", yes(false))
@@ -298,7 +303,7 @@ fn key_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                 _ => None,
             };
             all.push(
-                of_table(of_constraint(new(), each.name), each.table)
+                of_table(catalog, of_constraint(catalog, new(), &each), each.table)
                     .set("column_name", name)
                     .set("ordinal_position", place as i32 + 1)
                     .set("position_in_unique_constraint", referred),
@@ -333,7 +338,7 @@ fn used_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         let Some(table) = table else { continue };
         for column in used {
             let name = table.relation.columns[usize::from(column)].name.as_str();
-            let row = of_table(of_constraint(new(), each.name), table);
+            let row = of_table(catalog, of_constraint(catalog, new(), &each), table);
             all.push(row.set("column_name", name));
         }
     }
@@ -364,9 +369,9 @@ fn referential(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         let parent = catalog.table(&key.parent);
         let unique = parent.and_then(|table| indexes(table).find(|index| index.id == id));
         all.push(
-            of_constraint(new(), each.name)
+            of_constraint(catalog, new(), &each)
                 .set("unique_constraint_catalog", NAME)
-                .set("unique_constraint_schema", "public")
+                .set("unique_constraint_schema", catalog.schema_name(key.parent.schema))
                 .set("unique_constraint_name", unique.map(|index| index.name))
                 .set("match_option", "NONE")
                 .set("update_rule", rule(key.on_update))

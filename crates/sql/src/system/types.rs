@@ -1,7 +1,7 @@
 //! Types, as the catalog describes them.
 
 use super::conversions;
-use super::objects::{OWNER, PG_CATALOG, PUBLIC};
+use super::objects::{OWNER, PG_CATALOG};
 use super::relations::Known;
 use super::rows::Row;
 use super::session::System;
@@ -57,8 +57,8 @@ pub(super) fn collation(ty: Type) -> i32 {
 }
 
 /// The object id of a type's schema.
-fn schema(ty: Type) -> i32 {
-    if ty.enum_type().is_some() { PUBLIC } else { PG_CATALOG }
+fn schema(catalog: &Catalog, ty: Type) -> i32 {
+    ty.enum_type().map_or(PG_CATALOG, |own| catalog.schema_of_type(own).number() as i32)
 }
 
 fn category(ty: Type) -> &'static str {
@@ -141,7 +141,7 @@ fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
         Row::of(relation)
             .set("oid", id(Some(ty)))
             .set("typname", short_name(ty))
-            .set("typnamespace", schema(ty))
+            .set("typnamespace", schema(catalog, ty))
             .set("typowner", OWNER)
             .set("typlen", length(ty))
             .set("typbyval", is_by_value(ty))

@@ -7,6 +7,7 @@ use super::super::shared::Shared;
 use super::form::Constraints;
 use super::state::{BlockState, comes_again, moved};
 use nvcaracal::Snapshot;
+use sql::ir::Name;
 use sql::parse::SetConstraints;
 use sql::run::{Buffer, Context, Rows, check_constraints};
 use values::{Error, Result, SqlState};
@@ -66,6 +67,7 @@ impl BlockState {
         watch: &Watch,
     ) -> Result<()> {
         let SetConstraints { names, is_deferred } = set;
+        let names = names.into_iter().map(|name| name.own).collect();
         let mut constraints = Constraints { names, is_deferred, holds: true };
         let steps_max = self.steps_left(&shared.options);
         let steps = Steps::watched(steps_max, &shared.pool, watch.clone());
@@ -93,8 +95,8 @@ impl BlockState {
         next: &sql::catalog::Catalog,
         tag: &str,
     ) -> Result<()> {
-        let is_there = |name: &str, child: &str| {
-            next.foreign_keys().any(|key| key.name == name && key.child == child)
+        let is_there = |name: &str, child: &Name| {
+            next.foreign_keys().any(|key| key.name == name && key.child == *child)
         };
         for (name, tables) in buffer.waiting() {
             let changes = tables.iter().find(|relation| {

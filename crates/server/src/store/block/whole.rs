@@ -5,7 +5,7 @@
 use super::super::pending::Watch;
 use super::super::pipeline::Pipeline;
 use super::super::rows::Reads;
-use super::super::statement::Statement;
+use super::super::statement::{Environment, Statement};
 use super::operation::Run;
 use super::reads::{Below, Tried};
 use super::state::BlockState;
@@ -32,10 +32,11 @@ impl Pipeline {
         let tables = catalog.tables().filter(|table| ids.contains(&table.relation.id));
         let mut runs = Vec::new();
         for table in tables {
-            let text = format!("SELECT * FROM {}", sql::system::quoted(&table.relation.name));
+            let text = format!("SELECT * FROM {}", catalog.shown_if(&table.relation.name, false));
             let parsed = self.shared.parse(&text).await?.remove(0);
             let catalog = Arc::clone(catalog);
-            let query = self.shared.plan_for(catalog, &parsed, &[], &Zone::utc()).await?;
+            let query =
+                self.shared.plan_for(catalog, &parsed, &[], &Environment::default()).await?;
             runs.push(Run::new(query, Vec::new(), Zone::utc(), Arc::clone(&run.session), None));
         }
         Ok(runs)
