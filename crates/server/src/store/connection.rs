@@ -13,6 +13,7 @@ use super::statement::{Parsed, Statement};
 use sql::Grant;
 use sql::MemoryPool;
 use sql::catalog::Catalog;
+use sql::parse::Explain;
 use sql::system::Session;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -214,11 +215,11 @@ impl Connection {
         self.with_stack(move || sql::parameter_types(&catalog, parsed.tree())).await
     }
 
-    /// The statement whose plan EXPLAIN asks for.
+    /// What EXPLAIN asks for, and the statement whose plan it shows.
     ///
     /// # Errors
     /// What EXPLAIN asks for and is not supported.
-    pub async fn explained(&self, parsed: &Parsed) -> Result<Option<Parsed>> {
+    pub async fn explained(&self, parsed: &Parsed) -> Result<Option<(Explain, Parsed)>> {
         if !parsed.has_part() {
             return Ok(None);
         }

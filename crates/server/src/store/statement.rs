@@ -3,13 +3,13 @@
 use super::pending::Answer;
 use super::pool::Pool;
 use super::services::QueryServices;
-use sql::Grant;
 use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::Catalog;
 use sql::ir::{Claim, Insert, InsertRows, ObjectId, Plan, Relation, Wait};
-use sql::parse::Control;
+use sql::parse::{Control, Explain};
 use sql::run::{Tag, is_lookup, is_predicted};
 use sql::system::{Services, Session, SessionValues, System};
+use sql::{Explained, Grant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type, Zone};
@@ -161,13 +161,13 @@ impl Parsed {
         self.tree().executed_name()
     }
 
-    /// The statement whose plan EXPLAIN asks for, as a copy: on a thread with
+    /// What EXPLAIN asks for, and the statement whose plan it shows, as a copy: on a thread with
     /// [`sql::parse::STACK_BYTES`] of stack.
     ///
     /// # Errors
     /// What EXPLAIN asks for and is not supported.
-    pub(super) fn explained(&self) -> Result<Option<Parsed>> {
-        Ok(self.tree().explained()?.map(|tree| self.part(tree)))
+    pub(super) fn explained(&self) -> Result<Option<(Explain, Parsed)>> {
+        Ok(self.tree().explained()?.map(|(asked, tree)| (asked, self.part(tree))))
     }
 }
 
@@ -493,9 +493,9 @@ impl Statement {
         self.planned.as_ref().is_some_and(|planned| planned.needs_seed)
     }
 
-    /// Its plan as text, with the names of a catalog; `None` of a definition.
+    /// Its plan to be shown, with the names of a catalog; `None` of a definition.
     #[must_use]
-    pub fn explain(&self, catalog: &Catalog) -> Option<Vec<String>> {
+    pub fn explain(&self, catalog: &Catalog) -> Option<Explained> {
         let planned = self.planned.as_ref()?;
         Some(sql::explain(catalog, &planned.plan))
     }
