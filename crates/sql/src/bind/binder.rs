@@ -11,8 +11,8 @@ use crate::memory::Grant;
 use crate::parse::Lines;
 use crate::system::{NAME, SessionValues};
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart,
-    Spanned,
+    Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    ObjectNamePart, Spanned,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -166,13 +166,18 @@ pub(crate) fn unsupported(what: &str) -> Error {
     Error::unsupported(format!("{what} is not supported"), "")
 }
 
+/// Whether it is `ROW(...)`.
+pub(super) fn is_row(function: &Call) -> bool {
+    matches!(&function.name.0[..], [part] if part.as_ident().is_some_and(|ident| {
+        ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("row")
+    }))
+}
+
 /// The parts of a row: `(a, b)` or `ROW(a, b)`.
 pub(super) fn row_parts(expr: &Expr) -> Option<Vec<&Expr>> {
     let function = match expr {
         Expr::Tuple(parts) => return Some(parts.iter().collect()),
-        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
-            function
-        }
+        Expr::Function(function) if is_row(function) => function,
         _ => return None,
     };
     let FunctionArguments::List(list) = &function.args else { return None };
@@ -311,7 +316,8 @@ impl<'a> Binder<'a> {
 
     fn coercer(&mut self) -> Coercer<'_> {
         let zone = self.literal_zone.as_ref().unwrap_or(self.zone);
-        Coercer { parameters: &mut self.parameters, zone, grant: self.grant }
+        let (catalog, grant) = (self.catalog, self.grant);
+        Coercer { parameters: &mut self.parameters, zone, catalog, grant }
     }
 
     pub(super) fn coerce(&mut self, bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {

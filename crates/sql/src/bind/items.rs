@@ -158,6 +158,7 @@ pub(super) fn shown_name(expr: &Expr) -> String {
         }
         Expr::Case { .. } => "case".to_owned(),
         Expr::Array(_) => "array".to_owned(),
+        Expr::Tuple(_) => "row".to_owned(),
         Expr::Exists { negated: false, .. } => "exists".to_owned(),
         Expr::Subquery(query) => name_of_query(query),
         Expr::Extract { .. } => "extract".to_owned(),

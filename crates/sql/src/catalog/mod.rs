@@ -2,12 +2,14 @@
 //! [`Delta`], the delta's rows go into the store, and [`Catalog::with`] makes the next catalog of
 //! it.
 
+mod casts;
 mod comments;
 mod delta;
 mod schema;
 mod snapshot;
 
 pub use crate::ir::Deferral;
+pub use casts::{Cast, CastUse};
 pub use comments::{Comment, Commented};
 pub use delta::{Delta, prefix};
 pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};

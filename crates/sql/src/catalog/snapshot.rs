@@ -1,7 +1,8 @@
 //! One version of the catalog.
 
+use super::casts::Cast;
 use super::comments::{Comment, Commented};
-use super::delta::{COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
+use super::delta::{CAST, COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SEQUENCE, TABLE, VIEW};
 use super::schema::{ForeignKey, Sequence, Table, View};
 use crate::ir::{ObjectId, Relation, from_bytes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ pub struct Catalog {
     views: BTreeMap<ObjectId, Arc<View>>,
     enums: BTreeMap<ObjectId, EnumType>,
     comments: BTreeMap<ObjectId, Arc<Comment>>,
+    casts: BTreeMap<ObjectId, Arc<Cast>>,
     /// Tables, views, indexes and sequences share their names, as in PostgreSQL. Hidden keys,
     /// their sequences, and the indexes of foreign keys have none.
     names: BTreeMap<String, ObjectId>,
@@ -38,6 +40,7 @@ impl Default for Catalog {
             views: BTreeMap::new(),
             enums: BTreeMap::new(),
             comments: BTreeMap::new(),
+            casts: BTreeMap::new(),
             names: BTreeMap::new(),
         }
     }
@@ -130,6 +133,7 @@ impl Catalog {
                 self.enums.remove(&id);
             }
             (COMMENT, row) => self.apply_comment(id, row)?,
+            (CAST, row) => self.apply_cast(id, row)?,
             (NEXT_ID, Some(row)) => self.next_id = from_bytes(row, "next id of the catalog")?,
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
         }
@@ -146,6 +150,19 @@ impl Catalog {
             return Err(Error::corrupted("comment of the catalog is damaged"));
         }
         self.comments.insert(id, Arc::new(comment));
+        Ok(())
+    }
+
+    fn apply_cast(&mut self, id: ObjectId, row: Option<&[u8]>) -> Result<()> {
+        let Some(row) = row else {
+            self.casts.remove(&id);
+            return Ok(());
+        };
+        let cast: Cast = from_bytes(row, "cast of the catalog")?;
+        if cast.id != id {
+            return Err(Error::corrupted("cast of the catalog is damaged"));
+        }
+        self.casts.insert(id, Arc::new(cast));
         Ok(())
     }
 
@@ -271,6 +288,16 @@ impl Catalog {
     /// All comments, by id.
     pub fn comments(&self) -> impl Iterator<Item = &Arc<Comment>> {
         self.comments.values()
+    }
+
+    /// All casts that statements have made, by id.
+    pub fn casts(&self) -> impl Iterator<Item = &Arc<Cast>> {
+        self.casts.values()
+    }
+
+    /// The cast between two types that a statement has made.
+    pub fn cast(&self, from: Type, to: Type) -> Option<&Arc<Cast>> {
+        self.casts().find(|cast| cast.is_of(from, to))
     }
 
     /// The comment on an object.

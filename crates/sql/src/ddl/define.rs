@@ -3,7 +3,8 @@
 use super::definition::{Definition, Dropping};
 use super::door::check_drop;
 use super::{
-    alter, comments, foreign, indexes, schemas, sequences, set_value, table, table_as, types, views,
+    alter, casts, comments, foreign, indexes, schemas, sequences, set_value, table, table_as,
+    types, views,
 };
 use crate::bind::{table_name, unsupported};
 use crate::catalog::{Catalog, Delta};
@@ -55,6 +56,9 @@ fn defined(
     }
     if let Some(tree) = &statement.type_move {
         return types::move_to(catalog, tree).map(Some);
+    }
+    if let Some(tree) = &statement.cast {
+        return casts::change(catalog, tree).map(Some);
     }
     if let Some(tree) = &statement.table_as {
         return table_as::create(catalog, statement, tree, context, rows).map(Some);

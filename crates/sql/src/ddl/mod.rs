@@ -3,6 +3,7 @@
 
 mod alter;
 mod alter_columns;
+mod casts;
 mod columns;
 mod comments;
 mod counting;

@@ -221,6 +221,10 @@ pub enum Function {
     Array(ArrayFunction),
     /// `pg_notify`: tells listeners of a channel when the transaction has committed.
     Notify,
+    /// `ROW(...)`
+    MakeRecord,
+    /// The row of a table; NULL if it has no value.
+    TableRow,
 }
 
 /// A random value, another one for each row.

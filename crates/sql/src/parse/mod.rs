@@ -3,6 +3,7 @@
 
 mod alter_type;
 mod alter_view;
+mod cast;
 mod channel;
 mod comment;
 mod configs;
@@ -29,6 +30,7 @@ mod view;
 
 pub(crate) use alter_type::{TypeMove, TypePlace};
 pub(crate) use alter_view::{ViewChange, ViewPlace};
+pub(crate) use cast::{CastChange, CastStatement, CastWay};
 pub(crate) use comment::{CommentOn, CommentTarget};
 pub use configs::{ConfigValue, SetConfig};
 pub(crate) use conflict::place_of_expression;

@@ -2,6 +2,7 @@
 
 use super::alter_type::{self, TypeMove};
 use super::alter_view::{self, ViewChange};
+use super::cast::{self, CastStatement};
 use super::channel::{self, ChannelStatement};
 use super::comment::{self, CommentOn};
 use super::configs::{self, SetConfig};
@@ -52,6 +53,8 @@ pub struct Statement {
     pub(crate) view_change: Option<Box<ViewChange>>,
     /// COMMENT ON, of which there is no tree.
     pub(crate) comment: Option<Box<CommentOn>>,
+    /// CREATE CAST or DROP CAST, of which there is no tree.
+    pub(crate) cast: Option<Box<CastStatement>>,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(crate) expressions: Arc<[ast::Expr]>,
     /// The cursor that it declares.
@@ -74,6 +77,7 @@ struct Found {
     type_move: Option<Box<TypeMove>>,
     comment: Option<Box<CommentOn>>,
     view_change: Option<Box<ViewChange>>,
+    cast: Option<Box<CastStatement>>,
     is_notify: bool,
     /// A definition in DO.
     forgiving: Option<Box<Statement>>,
@@ -83,7 +87,7 @@ impl Found {
     fn of(tree: ast::Statement) -> Found {
         let (own, sequence, identities) = (None, None, Vec::new());
         let (table_as, type_move, comment, view_change) = (None, None, None, None);
-        let (is_notify, forgiving) = (false, None);
+        let (cast, is_notify, forgiving) = (None, false, None);
         Found {
             tree,
             own,
@@ -93,6 +97,7 @@ impl Found {
             type_move,
             comment,
             view_change,
+            cast,
             is_notify,
             forgiving,
         }
@@ -194,7 +199,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             return *statement;
         }
         let Found { tree, own, sequence, identities, .. } = found;
-        let Found { table_as, type_move, comment, view_change, is_notify, .. } = found;
+        let Found { table_as, type_move, comment, view_change, cast, is_notify, .. } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
@@ -212,6 +217,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             type_move,
             comment,
             view_change,
+            cast,
             expressions,
             declared,
             is_notify,
@@ -280,6 +286,9 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     }
     if let Some(change) = alter_view::view_change(parser)? {
         return Ok(Found { view_change: Some(Box::new(change)), ..Found::without_tree() });
+    }
+    if let Some(change) = cast::cast(parser)? {
+        return Ok(Found { cast: Some(Box::new(change)), ..Found::without_tree() });
     }
     if let Some(said) = comment::comment_on(parser)? {
         return Ok(Found { comment: Some(Box::new(said)), ..Found::without_tree() });

@@ -6,7 +6,8 @@ use super::relations::Known;
 use super::rows::Row;
 use super::session::System;
 use super::type_names::short_name;
-use crate::catalog::Catalog;
+use crate::catalog::{Cast, CastUse, Catalog};
+use std::sync::Arc;
 use values::{EnumType, Type};
 
 /// `typlen`
@@ -113,6 +114,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
     match own {
         "pg_type" => Some(types(&system.catalog, relation)),
         "pg_enum" => Some(labels(&system.catalog, relation)),
+        "pg_cast" => Some(casts(&system.catalog, relation)),
         _ => None,
     }
 }
@@ -129,6 +131,25 @@ fn labels(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
             .set("enumlabel", label)
     };
     all.map(row).collect()
+}
+
+/// The casts that statements have made.
+fn casts(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
+    let row = |cast: &Arc<Cast>| {
+        let context = match cast.use_in {
+            CastUse::Explicit => "e",
+            CastUse::Assignment => "a",
+            CastUse::Implicit => "i",
+        };
+        Row::of(relation)
+            .set("oid", cast.id.number() as i32)
+            .set("castsource", cast.from as i32)
+            .set("casttarget", cast.to as i32)
+            .set("castfunc", 0)
+            .set("castcontext", context)
+            .set("castmethod", "i")
+    };
+    catalog.casts().map(row).collect()
 }
 
 fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
