@@ -274,7 +274,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Where a part of the statement begins; a view's text is not the statement's.
-    pub(super) fn position(&self, part: &impl Spanned) -> Option<Position> {
+    pub(crate) fn position(&self, part: &impl Spanned) -> Option<Position> {
         if self.view_depth > 0 {
             return None;
         }

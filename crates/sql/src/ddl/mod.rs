@@ -16,6 +16,7 @@ mod foreign;
 mod generated;
 mod identity;
 mod indexes;
+mod like;
 mod rebuild;
 mod schemas;
 mod sequences;

@@ -9,6 +9,7 @@ use super::configs::{self, SetConfig};
 use super::conflict;
 use super::control::Control;
 use super::forgiving;
+use super::like;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::modes;
 use super::own::{self, Declared};
@@ -174,7 +175,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
         let at = lines.position(error.location);
         Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
     })?;
-    let mut tokens = rewritten::rewritten(signs::mended(strings::joined(tokens)));
+    let mut tokens = rewritten::rewritten(like::replaced(signs::mended(strings::joined(tokens))));
     limits::check(&tokens)?;
     let bytes = size::check_tokens(&tokens)?;
     grant.grow_to(3 * text.len() + bytes.of_tokens + bytes.of_trees)?;
