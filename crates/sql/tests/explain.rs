@@ -329,6 +329,22 @@ fn check_found(text: &str, expected: &[&str]) {
 }
 
 #[test]
+fn text_that_begins_with_constants_is_a_range() {
+    let by = "Index Scan using customer_city on customer";
+    let condition = "Index Cond: (city >= 'Pa'::text AND city < 'Pb'::text)";
+    check_found("SELECT * FROM customer WHERE city LIKE 'Pa%s'", &[by, condition]);
+    check_found("DELETE FROM customer WHERE city LIKE 'Pa_'", &[by, condition]);
+    let condition = "Index Cond: (city = 'P%'::text AND name >= 'x'::text AND name < 'y'::text)";
+    check_found(
+        r"SELECT * FROM customer WHERE city LIKE 'P\%' AND name LIKE 'x%'",
+        &[by, condition],
+    );
+    check_found("SELECT * FROM customer WHERE city LIKE '%Pa'", &["Seq Scan on customer"]);
+    check_found("SELECT * FROM customer WHERE city ILIKE 'Pa%'", &["Seq Scan on customer"]);
+    check_found("SELECT * FROM customer WHERE city NOT LIKE 'Pa%'", &["Seq Scan on customer"]);
+}
+
+#[test]
 fn several_values_are_looked_up() {
     let by = "Index Scan using customer_pkey on customer";
     let check = |condition: &str, found: &str, shown: &str| {
