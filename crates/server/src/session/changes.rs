@@ -84,7 +84,8 @@ impl Conversation {
 
     /// Takes other values; the modes of the transaction stay.
     fn use_settings(&mut self, next: Settings) {
-        let next = next.with_modes_of(&self.settings);
+        let mut next = next.with_modes_of(&self.settings);
+        next.know_own_of(&self.settings);
         if !Arc::ptr_eq(next.zone(), self.settings.zone()) {
             self.connection.set_zone((**next.zone()).clone());
         }
