@@ -183,6 +183,10 @@ pub struct Statement {
     locking: Option<&'static str>,
     /// Whether it is NOTIFY, whose row no client sees.
     is_notify: bool,
+    /// Whether it has to be planned [with the session](Statement::with_session) before it runs.
+    pub(super) asks_session: bool,
+    /// The values of the session that stand in its plan.
+    pub(super) session: Option<SessionValues>,
     pub(super) parsed: Parsed,
     pub(super) zone: Zone,
     /// The version of the catalog that it was planned with.
@@ -352,6 +356,8 @@ impl Statement {
             copy: None,
             locking: None,
             is_notify: parsed.tree().is_notify(),
+            asks_session: false,
+            session: session.clone(),
             parsed,
             zone,
             version,
@@ -361,6 +367,7 @@ impl Statement {
         let options = Options {
             parameters: types.to_vec(),
             zone: statement.zone.clone(),
+            asks_later: session.is_none(),
             session,
             grant: Some(grant),
             ..Options::default()
@@ -376,9 +383,11 @@ impl Statement {
             }
             statement.copy = prepared.copy;
             statement.locking = prepared.locking;
+            statement.asks_session = prepared.asks_session;
             let planned = statement.planned.insert(Planned::new(prepared.plan, catalog));
             // What reads the session is planned again for each run in a block.
-            if planned.catalog.is_none() && !statement.parsed.is_part {
+            let may_ask = planned.catalog.is_some() || statement.session.is_some();
+            if !may_ask && !statement.parsed.is_part {
                 statement.parsed = statement.parsed.without_tree()?;
             }
             if statement.copy.is_some() && statement.needs_seed() {
@@ -393,7 +402,7 @@ impl Statement {
     /// The same statement with a later catalog.
     pub(super) fn plan_again(&self, catalog: &Arc<Catalog>) -> Result<Arc<Statement>> {
         let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
-        Statement::plan(&self.parsed, &types, &self.zone, catalog)
+        Statement::plan_in(&self.parsed, &types, &self.zone, catalog, self.session.clone())
     }
 
     /// Clients were told its columns and parameters.

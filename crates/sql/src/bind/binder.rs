@@ -29,6 +29,8 @@ pub(crate) struct Binder<'a> {
     pub(super) choice: super::access::Choice,
     /// What stands in the place of functions of the session.
     pub(super) session: Option<&'a SessionValues>,
+    /// Whether functions of the session may stand where their values are put later.
+    pub(super) asks_later: bool,
     /// The queries in which the current one is computed, from the outermost on.
     pub(super) levels: Vec<Level>,
     /// The outermost of those that the current one needs a row of.
@@ -251,6 +253,7 @@ impl<'a> Binder<'a> {
             grouping: None,
             choice: super::access::Choice::Best,
             session: None,
+            asks_later: false,
             levels: Vec::new(),
             reaches: usize::MAX,
             recursion: Recursion::default(),

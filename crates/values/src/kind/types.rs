@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn codes_and_object_ids_name_one_type() {
-        for ty in Type::scalars() {
+        for ty in Type::scalars().chain([Type::Record]) {
             let array = ty.array().unwrap();
             assert_eq!(ty.known().map(|known| known.ty), Some(ty));
             for ty in [ty, array] {
@@ -349,7 +349,7 @@ mod tests {
             assert_eq!(array.element(), Some(ty));
             assert_eq!(array.array(), None);
         }
-        assert_eq!(Type::from_code(27), None);
+        assert_eq!(Type::from_code(28), None);
         assert_eq!(Type::from_code(ENUM_CODE), None);
         assert_eq!(Type::from_oid(Oid::new(2)), None);
     }
