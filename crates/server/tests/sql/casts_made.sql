@@ -1,11 +1,11 @@
 -- CREATE CAST between enums and text: columns get values of the other type by it.
 CREATE TYPE mood AS ENUM ('sad', 'glad');
 CREATE TABLE person (id int PRIMARY KEY, m mood);
-INSERT INTO person SELECT 1, 'sad'::varchar;
+INSERT INTO person VALUES (1, 'sad'::varchar);
 CREATE CAST (varchar AS mood) WITH INOUT AS IMPLICIT;
 CREATE CAST (mood AS varchar) WITH INOUT AS IMPLICIT;
 CREATE CAST (varchar AS mood) WITH INOUT AS IMPLICIT;
-INSERT INTO person SELECT 1, 'sad'::varchar;
+INSERT INTO person VALUES (1, 'sad'::varchar);
 INSERT INTO person VALUES (2, 'glad'::varchar(5));
 INSERT INTO person VALUES (3, 'glad'::text);
 INSERT INTO person VALUES (3, 'mad'::varchar);
@@ -26,11 +26,11 @@ CREATE CAST (moody AS text) WITH INOUT;
 DROP TYPE mood;
 DROP CAST (varchar AS mood);
 DROP CAST (varchar AS mood);
-INSERT INTO person SELECT 5, 'sad'::varchar;
+INSERT INTO person VALUES (5, 'sad'::varchar);
 DROP CAST IF EXISTS (text AS mood) CASCADE;
 DROP CAST (mood AS varchar);
 CREATE CAST (text AS mood) WITH INOUT;
-INSERT INTO person SELECT 5, 'sad'::text;
+INSERT INTO person VALUES (5, 'sad'::text);
 DROP TABLE person;
 DROP TYPE mood CASCADE;
 CREATE TYPE mood AS ENUM ('sad', 'glad');

@@ -80,3 +80,5 @@ SELECT castsource::regtype, casttarget::regtype, castfunc, castcontext, castmeth
 DROP CAST (varchar AS cast_mood);
 DROP CAST (text AS cast_mood);
 DROP TYPE cast_mood CASCADE;
+SELECT typname, typlen, typtype, typcategory, typelem, typarray, typinput, typreceive, typalign, typstorage FROM pg_type WHERE typname LIKE '%record' AND typname <> '_pg_record' ORDER BY oid;
+SELECT pg_typeof(ROW(1)), 'record'::regtype, format_type(2287, NULL);

@@ -199,7 +199,7 @@ pub(super) fn drop(
         refuse_expressions(&current, ty)?;
         let shown = |cast: &Arc<Cast>| shown_cast(&current, cast);
         let shown_casts: Vec<String> = casts.iter().map(shown).collect();
-        if !dropping.cascade && !(columns.is_empty() && casts.is_empty()) {
+        if !(dropping.cascade || columns.is_empty() && casts.is_empty()) {
             // What was made first is told first.
             let line = |cast: &String| format!("{cast} depends on type {}", ty.shown());
             let casts = casts.iter().map(|cast| cast.id).zip(shown_casts.iter().map(line));

@@ -20,11 +20,11 @@ impl Like<'_> {
     /// LIKE that a column stands for.
     pub(crate) fn of(column: &ColumnDef) -> Option<Like<'_>> {
         let DataType::Custom(table, modifiers) = &column.data_type else { return None };
-        let word = |modifier| match modifier {
-            &TypeModifier::String(ref word) => Some(word.as_str()),
-            _ => None,
-        };
-        let words = modifiers.iter().filter_map(word).collect();
+        let mut words = Vec::with_capacity(modifiers.len());
+        for modifier in modifiers {
+            let TypeModifier::String(word) = modifier else { return None };
+            words.push(word.as_str());
+        }
         (column.name.value == NAME).then_some(Like { table, words })
     }
 

@@ -371,8 +371,8 @@ impl<'p> Explainer<'p> {
 
     /// An expression over rows with these names, if there is a text for it.
     pub(super) fn text(&self, rows: &[ColumnName], expression: &Expression) -> Option<String> {
-        let names = Names { own: rows.to_vec(), outer: self.outer.clone() };
-        expression_text(self.catalog, Columns::Named(&names), expression)
+        let names = Names { own: rows, outer: &self.outer };
+        expression_text(self.catalog, Columns::Named(names), expression)
     }
 
     /// A side of a comparison.

@@ -26,16 +26,16 @@ pub(crate) enum Columns<'c> {
     /// Those of a table.
     Of(&'c Relation),
     /// Those of the rows of a query, and of the rows around it.
-    Named(&'c Names),
+    Named(Names<'c>),
 }
 
 /// What the columns of rows are called.
-#[derive(Default)]
-pub(crate) struct Names {
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'c> {
     /// Those of the row itself.
-    pub(crate) own: Vec<ColumnName>,
+    pub(crate) own: &'c [ColumnName],
     /// Those of the rows in which its query is computed, by the depths of their queries.
-    pub(crate) outer: BTreeMap<u16, Vec<ColumnName>>,
+    pub(crate) outer: &'c BTreeMap<u16, Vec<ColumnName>>,
 }
 
 /// What a column is called.

@@ -30,7 +30,7 @@ pub(super) fn alignment(ty: Type) -> &'static str {
             _ => "i",
         },
         Type::Uuid | Type::Name => "c",
-        Type::Interval => "d",
+        Type::Interval | Type::Record => "d",
         ty => match length(ty) {
             1 => "c",
             2 => "s",
@@ -62,8 +62,22 @@ fn schema(ty: Type) -> i32 {
     if ty.enum_type().is_some() { PUBLIC } else { PG_CATALOG }
 }
 
+fn is_of_records(ty: Type) -> bool {
+    ty.element().unwrap_or(ty) == Type::Record
+}
+
+/// `typtype`
+fn form(ty: Type) -> &'static str {
+    match ty {
+        Type::Enum(_) => "e",
+        ty if is_of_records(ty) => "p",
+        _ => "b",
+    }
+}
+
 fn category(ty: Type) -> &'static str {
     match ty {
+        ty if is_of_records(ty) => "P",
         Type::Array(_) => "A",
         Type::Enum(_) => "E",
         Type::Bool => "B",
@@ -154,7 +168,8 @@ fn casts(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
 
 fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
     let id = |ty: Option<Type>| ty.map_or(0, |ty| ty.oid().number() as i32);
-    let all = || Type::scalars().chain(catalog.enums().map(Type::Enum));
+    let records = [Type::Record];
+    let all = || Type::scalars().chain(records).chain(catalog.enums().map(Type::Enum));
     let all = all().chain(all().filter_map(Type::array));
     let row = |ty: Type| {
         let known = conversions::of(ty);
@@ -166,7 +181,7 @@ fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
             .set("typowner", OWNER)
             .set("typlen", length(ty))
             .set("typbyval", is_by_value(ty))
-            .set("typtype", if matches!(ty, Type::Enum(_)) { "e" } else { "b" })
+            .set("typtype", form(ty))
             .set("typcategory", category(ty))
             .set(
                 "typispreferred",
