@@ -128,6 +128,19 @@ pub(super) fn split(key: &[u8], row: &[u8]) -> Result<Option<Split>> {
     Ok(Some(Split { head: head.write(), pieces }))
 }
 
+/// Checks that the store takes a row of the catalog whole.
+///
+/// # Errors
+/// `LIMIT_EXCEEDED`, if it does not.
+pub(super) fn check_whole(row: &[u8]) -> Result<()> {
+    if row.len() <= WHOLE_BYTES_MAX {
+        return Ok(());
+    }
+    let bytes = row.len();
+    let message = format!("definition has {bytes} bytes, at most {WHOLE_BYTES_MAX} are stored");
+    Err(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint("Use shorter constants in it."))
+}
+
 /// The error of a row of which pieces are missing or of other rows.
 pub(super) fn damaged() -> Error {
     Error::corrupted("row is damaged: its pieces are not those of one row")

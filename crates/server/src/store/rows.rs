@@ -200,10 +200,17 @@ impl CallRows<'_, '_, '_> {
     /// Writes the pieces of a row that is longer than the store takes. Returns its head.
     ///
     /// # Errors
-    /// That the key is too long for it.
-    fn store_pieces(&mut self, key: &[u8], row: &[u8]) -> Result<Option<Vec<u8>>> {
+    /// That the key is too long for it, or that it is a row of the catalog: those stay whole.
+    fn store_pieces(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<Option<Vec<u8>>> {
+        if space == Space::Catalog {
+            return pieces::check_whole(row).map(|()| None);
+        }
         let Some(split) = pieces::split(key, row)? else { return Ok(None) };
         self.has_pieces.store(true, Ordering::Relaxed);
+        let mark = sql::catalog::in_pieces_key();
+        if self.stored(Space::Catalog, &mark)?.is_none() {
+            self.store(Space::Catalog, &mark, &[])?;
+        }
         for (key, piece) in &split.pieces {
             self.store(pieces::SPACE, key, piece)?;
         }
@@ -234,12 +241,12 @@ impl Rows for CallRows<'_, '_, '_> {
 
     fn put(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
         self.remove_pieces(space, key)?;
-        let head = self.store_pieces(key, row)?;
+        let head = self.store_pieces(space, key, row)?;
         self.store(space, key, head.as_deref().unwrap_or(row))
     }
 
     fn insert(&mut self, space: Space, key: &[u8], row: &[u8]) -> Result<()> {
-        let head = self.store_pieces(key, row)?;
+        let head = self.store_pieces(space, key, row)?;
         let row = head.as_deref().unwrap_or(row);
         let written = self.tx.insert_bytes(self.spaces.table(space), key, row);
         self.pass(written)

@@ -1,6 +1,8 @@
 //! Rows that are longer than the store takes are kept in pieces: none is left, none is mixed.
 
 use crate::client::{Client, assert_cleared, cleared, copy, memory, on_disk};
+use server::store::Modes;
+use sql::ir::Space;
 use std::sync::atomic::{AtomicBool, Ordering};
 use values::Datum;
 
@@ -65,11 +67,12 @@ fn no_piece_is_left() {
         "TRUNCATE document",
     ] {
         client.run(long).unwrap();
-        assert_eq!(cleared(&store), before + 4 * (1 + 3), "each has three pieces");
+        let marked = before + 1;
+        assert_eq!(cleared(&store), marked + 4 * (1 + 3), "each has three pieces");
         client.run("UPDATE document SET body = repeat('y', 300000) WHERE id = 1").unwrap();
-        assert_eq!(cleared(&store), before + 3 * (1 + 3) + 1 + 2);
+        assert_eq!(cleared(&store), marked + 3 * (1 + 3) + 1 + 2);
         client.run("UPDATE document SET body = '' WHERE id = 1").unwrap();
-        assert_eq!(cleared(&store), before + 3 * (1 + 3) + 1);
+        assert_eq!(cleared(&store), marked + 3 * (1 + 3) + 1);
         client.run(end).unwrap();
         let rows = client.value("SELECT count(*) FROM document");
         if rows == "0" {
@@ -80,6 +83,61 @@ fn no_piece_is_left() {
     client.run(long).unwrap();
     client.run("DROP TABLE document").unwrap();
     assert_cleared(&store, before - 2);
+}
+
+/// What the catalog has is read before anything can be gathered.
+#[test]
+fn definitions_stay_whole_and_the_store_opens_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = on_disk(&path);
+    let mut client = Client::new(&store);
+    client.run(TABLE).unwrap();
+    client.run("INSERT INTO document VALUES (1, 'a')").unwrap();
+    let long = format!("'{}'", "d".repeat(300_000));
+    let labels: Vec<String> = (0..4096).map(|at| format!("'{at:0>63}'")).collect();
+    let definitions = [
+        format!("ALTER TABLE document ADD COLUMN more text DEFAULT {long}"),
+        "ALTER TABLE document ADD COLUMN more text DEFAULT repeat('d', 300000)".to_owned(),
+        format!("ALTER TABLE document ALTER COLUMN body SET DEFAULT {long}"),
+        format!("ALTER TABLE document ADD CHECK (body <> {long})"),
+        format!("CREATE INDEX ON document (id) WHERE body <> {long}"),
+        format!("CREATE VIEW seen AS SELECT id FROM document WHERE body <> {long}"),
+        format!("CREATE TYPE label AS ENUM ({})", labels.join(", ")),
+    ];
+    for text in &definitions {
+        let error = client.run(text).expect_err(&text[..60]);
+        assert_eq!(error.state().code(), "54000", "{error}: {}", &text[..60]);
+        client.begin(Modes::default());
+        client.within("UPDATE document SET body = body || 'b'").unwrap();
+        let _ = client.within(text);
+        assert!(client.commit().is_err() || client.value("SELECT count(*) FROM document") == "1");
+    }
+    assert_eq!(client.value("SELECT body FROM document"), "a");
+    drop(client);
+    store.close().unwrap();
+    let mut client = Client::new(&on_disk(&path));
+    assert_eq!(client.value("SELECT body FROM document"), "a");
+}
+
+/// A program that does not know pieces would take them for those of no table, and delete them.
+#[test]
+fn a_store_with_pieces_says_so_in_its_catalog() {
+    let store = memory();
+    let mut client = Client::new(&store);
+    client.run(TABLE).unwrap();
+    let has_mark = || {
+        let rows = store.rows().unwrap();
+        rows.iter().any(|(space, key, _)| {
+            *space == Space::Catalog && *key == sql::catalog::in_pieces_key()
+        })
+    };
+    client.run("INSERT INTO document VALUES (1, repeat('a', 200000))").unwrap();
+    assert!(!has_mark());
+    client.run("UPDATE document SET body = repeat('a', 300000)").unwrap();
+    assert!(has_mark());
+    client.run("DROP TABLE document").unwrap();
+    assert_cleared(&store, 2);
 }
 
 /// A look-up reads the newest state, which changes between a row's head and its pieces.

@@ -476,8 +476,9 @@ fn lock_table_keeps_other_blocks_out() {
     assert_eq!(one.answers(), ["LOCK TABLE", "ready T"]);
     assert_eq!(alone.query("SELECT count(*) FROM job")[0], "row 7", "who asks for no lock goes on");
     let row = "SELECT id FROM job WHERE id = 1 FOR UPDATE";
-    assert_eq!(alone.query(&format!("{row} NOWAIT")), ["error 55P03", "ready"]);
+    send_waiting(&mut server.client(), &format!("{row} NOWAIT"));
     alone.query("SET lock_timeout = 30");
+    assert_eq!(alone.query(&format!("{row} NOWAIT")), ["error 55P03", "ready"]);
     assert_eq!(alone.query(&format!("{row} SKIP LOCKED")), ["error 55P03", "ready"]);
     // Rows that others have are passed by, their table is not, though no row would be answered.
     for rows in ["", " FOR UPDATE"] {

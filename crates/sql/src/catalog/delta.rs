@@ -26,6 +26,13 @@ pub(super) const SCHEMA: u8 = b'm';
 pub(super) const TYPE_SCHEMA: u8 = b'p';
 pub(super) const CAST: u8 = b'k';
 pub(super) const NEXT_ID: u8 = b'n';
+pub(super) const IN_PIECES: u8 = b'w';
+
+/// The key of the row of a catalog whose tables may have rows in pieces. A program that does not
+/// know such rows does not know this one either, and opens no such store.
+pub fn in_pieces_key() -> Vec<u8> {
+    key(IN_PIECES, ObjectId::new(0))
+}
 
 /// The key of an object's row.
 pub(super) fn key(kind: u8, id: ObjectId) -> Vec<u8> {

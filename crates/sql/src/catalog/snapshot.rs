@@ -3,7 +3,8 @@
 use super::casts::Cast;
 use super::comments::{Comment, Commented};
 use super::delta::{
-    CAST, COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SCHEMA, SEQUENCE, TABLE, TYPE_SCHEMA, VIEW,
+    CAST, COMMENT, Delta, ENUM, FOREIGN_KEY, IN_PIECES, NEXT_ID, SCHEMA, SEQUENCE, TABLE,
+    TYPE_SCHEMA, VIEW,
 };
 use super::path::{Path, Place};
 use super::schema::{ForeignKey, Sequence, Table, View};
@@ -205,6 +206,7 @@ impl Objects {
             (TYPE_SCHEMA, row) => self.apply_type_schema(id, row)?,
             (CAST, row) => self.apply_cast(id, row)?,
             (NEXT_ID, Some(row)) => *next_id = from_bytes(row, "next id of the catalog")?,
+            (IN_PIECES, _) => {}
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
         }
         Ok(())

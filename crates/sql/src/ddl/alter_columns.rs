@@ -5,10 +5,10 @@ use super::columns::refuse_no_integer;
 use super::draft::{LaterCheck, kept, refuse_key_kind};
 use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
-use super::sequences::NUMBER_CODE;
+use super::sequences::{NUMBER_CODE, Taken, release};
 use super::views::dependent;
 use crate::bind::{kind_of, may_assign, name_of, unsupported};
-use crate::catalog::ForeignKey;
+use crate::catalog::{ForeignKey, Table};
 use crate::ir::{Check, ColumnForm, ColumnNumber, Expression, Index, Kind, Op, Value};
 use crate::parse::parsed_expression;
 use crate::run::{Rows, value_over};
@@ -110,6 +110,7 @@ impl Altering<'_> {
             Err(error) => return Err(error),
         };
         self.drop_computed(column, cascade)?;
+        self.drop_takers(column, cascade)?;
         drop_keys_of_column(&mut self.draft, column, cascade)?;
         let relation = &mut self.draft.table.relation;
         if relation.primary.iter().any(|key| key.column == column) {
@@ -127,6 +128,26 @@ impl Altering<'_> {
         if let Some(sequence) = info.sequence {
             self.draft.delta.drop_sequence(sequence);
         }
+        Ok(())
+    }
+
+    /// What DROP COLUMN does with defaults that take numbers of the column's sequence.
+    fn drop_takers(&mut self, column: ColumnNumber, cascade: bool) -> Result<()> {
+        let (own, at) = (self.old.relation.id, usize::from(column));
+        let Some(sequence) = self.draft.table.columns[at].sequence else { return Ok(()) };
+        let is_own = |table: &Table, other: usize| table.relation.id == own && other == at;
+        let taken = Taken::of(self.draft.catalog, &[sequence], is_own);
+        let name = &self.draft.table.relation.columns[at].name;
+        let what = format!("column {name} of table {}", self.name());
+        for notice in taken.dropped(&what, cascade)? {
+            self.notice(notice);
+        }
+        for table in taken.changed {
+            if table.relation.id != own {
+                self.draft.delta.put_table(&table);
+            }
+        }
+        release(&mut self.draft.table, sequence);
         Ok(())
     }
 

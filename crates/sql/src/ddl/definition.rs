@@ -76,9 +76,14 @@ impl Definition {
         if !skipped {
             return Err(error);
         }
-        let before = self.notice.take().map(|before| before + "\n").unwrap_or_default();
-        self.notice = Some(format!("{before}{}, skipping", error.message()));
+        self.add_notice(&format!("{}, skipping", error.message()));
         Ok(())
+    }
+
+    /// Adds what the client is told, behind what it is told already.
+    pub(super) fn add_notice(&mut self, notice: &str) {
+        let before = self.notice.take().map(|before| before + "\n").unwrap_or_default();
+        self.notice = Some(before + notice);
     }
 }
 

@@ -230,15 +230,18 @@ fn drop_contents(
         dropped.delta.drop_view(view.id);
     }
     views::drop_dependents(catalog, "view", &names, true, &mut dropped)?;
-    let next = catalog.with(&dropped.delta)?;
-    for sequence in &contents.sequences {
-        super::sequences::refuse_used(&next, sequence, true)?;
-        super::sequences::drop_one(&next, sequence, &mut dropped.delta)?;
-    }
-    let others = others_gone(contents, &next);
     let mut next = catalog.with(&dropped.delta)?;
+    dropped.notice = None;
+    for sequence in &contents.sequences {
+        super::sequences::drop_one(&next, sequence, true, &mut dropped)?;
+        next = catalog.with(&dropped.delta)?;
+    }
+    let defaults = dropped.notice.take().unwrap_or_default();
+    let others = others_gone(contents, &next);
+    let shown = |notice: &str| notice.trim_start_matches("drop cascades to ").to_owned();
     let mut lines: Vec<String> = contents.lines().into_iter().map(|(_, line)| line).collect();
     lines.extend(others);
+    lines.extend(defaults.lines().map(shown));
     for ty in &contents.types {
         let name = catalog.name_of_type(*ty);
         let ident = |text: &str| Ident::with_quote('"', text);
@@ -246,8 +249,7 @@ fn drop_contents(
         let names = [ObjectName::from(vec![schema, ident(&name)])];
         let part = Dropping { names: &names, if_exists: false, cascade: true };
         let part = types::drop(&next, statement, &part, context, rows)?;
-        let shown = |notice: String| notice.trim_start_matches("drop cascades to ").to_owned();
-        lines.extend(part.notice.into_iter().map(shown));
+        lines.extend(part.notice.iter().map(|notice| shown(notice)));
         next = next.with(&part.delta)?;
         dropped.delta.append(part.delta);
     }
@@ -255,8 +257,7 @@ fn drop_contents(
         [one] => format!("drop cascades to {one}"),
         several => format!("drop cascades to {} other objects", several.len()),
     };
-    let before = definition.notice.take().map(|before| before + "\n").unwrap_or_default();
-    definition.notice = Some(before + &notice);
+    definition.add_notice(&notice);
     definition.delta.append(dropped.delta);
     Ok(())
 }

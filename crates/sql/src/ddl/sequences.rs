@@ -2,6 +2,7 @@
 
 use super::counting::Options;
 use super::definition::Definition;
+use super::views::dependent;
 use crate::bind::{name_of, new_name, own_name, written_name};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
 use crate::ir::{ColumnNumber, Function, Name, ObjectId, Op, Value};
@@ -9,7 +10,6 @@ use crate::parse::{AlterSequence, SequenceChange};
 use crate::run::{Rows, last_number};
 use sqlparser::ast::{ObjectName, ObjectNamePart, SequenceOptions};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
 
 const TAG_OF_ALTER: &str = "ALTER SEQUENCE";
@@ -155,6 +155,67 @@ fn takes(info: &ColumnInfo, sequence: ObjectId) -> bool {
     info.default.as_ref().is_some_and(|default| default.code.contains(&Op::Next(sequence)))
 }
 
+/// Takes away the defaults that take numbers of a sequence.
+pub(super) fn release(table: &mut Table, sequence: ObjectId) {
+    for info in table.columns.iter_mut().filter(|info| takes(info, sequence)) {
+        (info.default, info.default_text) = (None, None);
+    }
+}
+
+/// The sequences of columns that are dropped, of which defaults of other columns take numbers.
+pub(super) struct Taken {
+    /// The tables of these defaults, without them.
+    pub(super) changed: Vec<Table>,
+    /// The defaults, each with the name of its sequence.
+    lines: Vec<(String, String)>,
+}
+
+impl Taken {
+    /// Finds the defaults that take numbers of `sequences`, but for those of columns that go:
+    /// `goes` says which ones of a table do.
+    pub(super) fn of(
+        catalog: &Catalog,
+        sequences: &[ObjectId],
+        goes: impl Fn(&Table, usize) -> bool,
+    ) -> Taken {
+        let mut taken = Taken { changed: Vec::new(), lines: Vec::new() };
+        for table in catalog.tables() {
+            let before = taken.lines.len();
+            for (at, info) in table.columns.iter().enumerate() {
+                let sequence = sequences.iter().find(|sequence| takes(info, **sequence));
+                let sequence = sequence.and_then(|id| catalog.sequence_by_id(*id));
+                let Some(sequence) = sequence.filter(|_| !goes(table, at)) else { continue };
+                let (own, column) = (&table.relation.name, &table.relation.columns[at].name);
+                let shown = catalog.shown(own);
+                let line = format!("default value for column {column} of table {shown}");
+                taken.lines.push((line, catalog.shown(&sequence.name)));
+            }
+            if taken.lines.len() > before {
+                let mut changed = Table::clone(table);
+                sequences.iter().for_each(|sequence| release(&mut changed, *sequence));
+                taken.changed.push(changed);
+            }
+        }
+        taken
+    }
+
+    /// Refuses to drop `what` with the sequences, unless the defaults go, too: the notices of that.
+    ///
+    /// # Errors
+    /// Of the defaults that depend on the sequences.
+    pub(super) fn dropped(&self, what: &str, cascade: bool) -> Result<Vec<String>> {
+        if !self.lines.is_empty() && !cascade {
+            let message = format!("cannot drop {what} because other objects depend on it");
+            let line = |(default, sequence): &(String, String)| {
+                format!("{default} depends on sequence {sequence}")
+            };
+            let lines: Vec<String> = self.lines.iter().map(line).collect();
+            return Err(dependent(message, lines.join("\n")));
+        }
+        Ok(self.lines.iter().map(|(default, _)| format!("drop cascades to {default}")).collect())
+    }
+}
+
 /// Gives a sequence to a column, with which it goes, or to none.
 fn own_by(
     catalog: &Catalog,
@@ -164,7 +225,8 @@ fn own_by(
 ) -> Result<()> {
     let owns = |info: &ColumnInfo| info.sequence == Some(sequence);
     if let Some(before) = catalog.tables().find(|table| table.columns.iter().any(owns)) {
-        let mut table = Table::clone(before);
+        let id = before.relation.id;
+        let mut table = changed.remove(&id).unwrap_or_else(|| Table::clone(before));
         for info in table.columns.iter_mut().filter(|info| owns(info)) {
             if info.identity.is_some() {
                 let message = "cannot change ownership of identity sequence";
@@ -248,39 +310,57 @@ pub(super) fn drop(
     for name in names {
         let written = written_name(name)?;
         let Some(own) = definition.found(catalog.relation(&written), if_exists)? else { continue };
-        let Some(sequence) = catalog.sequence(&own) else {
+        // Defaults may take numbers of several of them.
+        let current = catalog.with(&definition.delta)?;
+        let Some(sequence) = current.sequence(&own) else {
             let message = format!("sequence \"{}\" does not exist", written.own);
             let error = Error::new(SqlState::UNDEFINED_TABLE, message);
             definition.skip_missing(error, if_exists)?;
             continue;
         };
-        refuse_used(catalog, sequence, cascade)?;
-        drop_one(catalog, sequence, &mut definition.delta)?;
+        drop_one(&current, sequence, cascade, &mut definition)?;
     }
     Ok(definition)
 }
 
-/// Refuses to drop a sequence of which a default takes numbers.
-pub(super) fn refuse_used(catalog: &Catalog, sequence: &Sequence, cascade: bool) -> Result<()> {
-    let takes = |table: &&Arc<Table>| table.columns.iter().any(|own| takes(own, sequence.id));
-    let Some(table) = catalog.tables().find(takes) else { return Ok(()) };
-    let own = catalog.shown(&sequence.name);
-    let what = format!("cannot drop sequence {own} because other objects depend on it");
-    let hint = match cascade {
-        true => "Drop the default or the table first: CASCADE is not supported for sequences.",
-        false => "Drop the default or the table first.",
-    };
-    let table = catalog.shown(&table.relation.name);
-    Err(Error::new(SqlState::DEPENDENT_OBJECTS, what)
-        .with_detail(format!("table {table} depends on sequence {own}"))
-        .with_hint(hint))
+/// Drops a sequence, which its column has no more, with the defaults that take numbers of it if
+/// `cascade`.
+///
+/// # Errors
+/// Of the defaults that depend on it, and that it belongs to an identity column.
+pub(super) fn drop_one(
+    catalog: &Catalog,
+    sequence: &Sequence,
+    cascade: bool,
+    definition: &mut Definition,
+) -> Result<()> {
+    let shown = format!("sequence {}", catalog.shown(&sequence.name));
+    refuse_identity(catalog, sequence, &shown)?;
+    let taken = Taken::of(catalog, &[sequence.id], |_, _| false);
+    for notice in taken.dropped(&shown, cascade)? {
+        definition.add_notice(&notice);
+    }
+    let tables = taken.changed.into_iter();
+    let mut changed = tables.map(|table| (table.relation.id, table)).collect();
+    own_by(catalog, sequence.id, None, &mut changed)?;
+    changed.values().for_each(|table| definition.delta.put_table(table));
+    definition.delta.drop_sequence(sequence.id);
+    Ok(())
 }
 
-/// Drops a sequence, which its column has no more.
-pub(super) fn drop_one(catalog: &Catalog, sequence: &Sequence, delta: &mut Delta) -> Result<()> {
-    let mut changed = BTreeMap::new();
-    own_by(catalog, sequence.id, None, &mut changed)?;
-    changed.values().for_each(|table| delta.put_table(table));
-    delta.drop_sequence(sequence.id);
+/// Refuses to drop the sequence of an identity column.
+fn refuse_identity(catalog: &Catalog, sequence: &Sequence, shown: &str) -> Result<()> {
+    for table in catalog.tables() {
+        let mut columns = table.relation.columns.iter().zip(&table.columns);
+        let is_of =
+            |info: &ColumnInfo| info.identity.is_some() && info.sequence == Some(sequence.id);
+        if let Some((column, _)) = columns.find(|(_, info)| is_of(info)) {
+            let (column, own) = (&column.name, catalog.shown(&table.relation.name));
+            let column = format!("column {column} of table {own}");
+            let message = format!("cannot drop {shown} because {column} requires it");
+            return Err(Error::new(SqlState::DEPENDENT_OBJECTS, message)
+                .with_hint(format!("You can drop {column} instead.")));
+        }
+    }
     Ok(())
 }

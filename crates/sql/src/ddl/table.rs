@@ -4,7 +4,7 @@ use super::definition::{Definition, refuse_name_of_type};
 use super::door::{check_table, check_truncate};
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
-use super::sequences::replace;
+use super::sequences::{Taken, replace};
 use super::views::{drop_dependents, refuse_view};
 use crate::bind::{new_name, written_name};
 use crate::catalog::{Catalog, Delta, Sequence, Table, Written};
@@ -141,12 +141,20 @@ pub(super) fn drop_tables(
 ) -> Result<()> {
     drop_keys(catalog, names, cascade, definition)?;
     drop_dependents(catalog, "table", names, cascade, definition)?;
-    for table in names.iter().filter_map(|name| catalog.table(name)) {
-        definition.delta.drop_table(table);
-        for sequence in table.columns.iter().filter_map(|column| column.sequence) {
-            definition.delta.drop_sequence(sequence);
-        }
+    let tables: Vec<_> = names.iter().filter_map(|name| catalog.table(name)).collect();
+    let columns = tables.iter().flat_map(|table| &table.columns);
+    let sequences: Vec<_> = columns.filter_map(|column| column.sequence).collect();
+    let what = match &tables[..] {
+        [one] => format!("table {}", catalog.shown(&one.relation.name)),
+        _ => "desired object(s)".to_owned(),
+    };
+    let taken = Taken::of(catalog, &sequences, |table, _| names.contains(&table.relation.name));
+    for notice in taken.dropped(&what, cascade)? {
+        definition.add_notice(&notice);
     }
+    taken.changed.iter().for_each(|table| definition.delta.put_table(table));
+    tables.iter().for_each(|table| definition.delta.drop_table(table));
+    sequences.iter().for_each(|sequence| definition.delta.drop_sequence(*sequence));
     Ok(())
 }
 

@@ -241,8 +241,7 @@ pub(super) fn drop(
         current = current.with(&dropped.delta)?;
         definition.delta.append(dropped.delta);
         if !notices.is_empty() {
-            let before = definition.notice.take().map(|before| before + "\n").unwrap_or_default();
-            definition.notice = Some(before + &notices.join("\n"));
+            definition.add_notice(&notices.join("\n"));
         }
     }
     Ok(definition)

@@ -267,8 +267,7 @@ pub(super) fn drop_dependents(
         [(view, _)] => format!("drop cascades to view {}", catalog.shown(&view.name)),
         several => format!("drop cascades to {} other objects", several.len()),
     };
-    let before = definition.notice.take().map(|before| before + "\n").unwrap_or_default();
-    definition.notice = Some(before + &notice);
+    definition.add_notice(&notice);
     for (view, _) in depending {
         definition.delta.drop_view(view.id);
     }

@@ -283,8 +283,8 @@ impl Wanted {
         new.map(|claim| Wanted {
             target: Target::Relation(claim.relation),
             mode: Mode::Relation(LockMode::RowShare),
-            // As in PostgreSQL only rows are passed by.
-            wait: if claim.wait == Wait::Fail { Wait::Fail } else { Wait::Wait },
+            // As in PostgreSQL SKIP LOCKED and NOWAIT are about rows.
+            wait: Wait::Wait,
         })
         .collect()
     }

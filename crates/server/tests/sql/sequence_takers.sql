@@ -1,0 +1,52 @@
+-- Sequences of columns of which other columns take numbers.
+CREATE TABLE own (id serial PRIMARY KEY, n int);
+CREATE TABLE other (id int DEFAULT nextval('own_id_seq'), b int DEFAULT 7);
+CREATE TABLE third (a int DEFAULT nextval('own_id_seq') + 1);
+INSERT INTO own (n) VALUES (1);
+INSERT INTO other DEFAULT VALUES;
+DROP TABLE own;
+ALTER TABLE own DROP COLUMN id;
+DROP SEQUENCE own_id_seq;
+INSERT INTO other DEFAULT VALUES;
+SELECT * FROM other ORDER BY id;
+-- Tables that go together.
+CREATE TABLE two (id serial, n int);
+CREATE TABLE taker (id int DEFAULT nextval('two_id_seq'));
+DROP TABLE two, taker;
+-- A default of the same table.
+CREATE TABLE twice (id serial, a int, b int);
+ALTER TABLE twice ALTER b SET DEFAULT nextval('twice_id_seq');
+ALTER TABLE twice DROP COLUMN id;
+ALTER TABLE twice DROP COLUMN b;
+ALTER TABLE twice DROP COLUMN id;
+DROP TABLE twice;
+DROP TABLE third;
+DROP TABLE own CASCADE;
+INSERT INTO other DEFAULT VALUES;
+SELECT * FROM other ORDER BY id;
+CREATE TABLE last (id serial, n int);
+ALTER TABLE other ALTER COLUMN id SET DEFAULT nextval('last_id_seq');
+ALTER TABLE last DROP COLUMN id CASCADE;
+INSERT INTO other DEFAULT VALUES;
+SELECT * FROM other ORDER BY id;
+DROP TABLE last, other;
+-- DROP SEQUENCE with what depends on it.
+CREATE SEQUENCE s1;
+CREATE SEQUENCE s2;
+CREATE TABLE uses (a int DEFAULT nextval('s1'), b int DEFAULT nextval('s2'), c int GENERATED ALWAYS AS IDENTITY, d serial);
+DROP SEQUENCE uses_c_seq;
+DROP SEQUENCE uses_c_seq CASCADE;
+DROP SEQUENCE s1;
+DROP SEQUENCE s1 CASCADE;
+DROP SEQUENCE s2 CASCADE;
+DROP SEQUENCE uses_d_seq CASCADE;
+INSERT INTO uses DEFAULT VALUES;
+SELECT a, b, c FROM uses;
+CREATE SCHEMA far;
+CREATE SEQUENCE far.s;
+ALTER TABLE uses ALTER a SET DEFAULT nextval('far.s'), ALTER d DROP NOT NULL;
+INSERT INTO uses DEFAULT VALUES;
+INSERT INTO uses DEFAULT VALUES;
+SELECT * FROM uses;
+DROP TABLE uses;
+DROP SCHEMA far CASCADE;
