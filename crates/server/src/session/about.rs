@@ -267,6 +267,9 @@ impl Conversation {
     /// Sets what a statement sets before it runs.
     pub(super) async fn set_configs(&mut self, prepared: &Prepared) -> Result<()> {
         for config in &prepared.configs {
+            if config.if_exists && self.settings.show(&config.name).is_err() {
+                continue;
+            }
             self.set_config(config, &[]).await?;
         }
         Ok(())
@@ -274,7 +277,7 @@ impl Conversation {
 
     /// `set_config`
     pub(super) async fn set_config(&mut self, config: &SetConfig, values: &[Datum]) -> Result<()> {
-        let SetConfig { name, value, is_local } = config;
+        let SetConfig { name, value, is_local, .. } = config;
         let value = match value {
             ConfigValue::Constant(value) => value.clone(),
             ConfigValue::Parameter(at) => match values.get(*at) {
