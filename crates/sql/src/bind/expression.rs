@@ -8,7 +8,6 @@ use super::scope::{Resolved, hidden, missing};
 use super::symmetric::without_mark;
 use crate::catalog::SYSTEM_SCHEMAS;
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
-use crate::system::NAME;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, InTarget, Query,
     Subscript, UnaryOperator, Value as Literal,
@@ -53,7 +52,7 @@ impl Binder<'_> {
                     self.column_in([schema, table, column])
                 }
                 [database, schema, table, column]
-                    if name_of(database) == NAME && self.is_schema(schema) =>
+                    if name_of(database) == self.catalog.database() && self.is_schema(schema) =>
                 {
                     self.column_in([schema, table, column])
                 }
