@@ -24,4 +24,4 @@ pub mod system;
 pub use bind::{OutputColumn, Prepared, prepare};
 pub use ddl::{Definition, check_database_options, define, described};
 pub use memory::{FREE_BYTES, Grant, MemoryPool};
-pub use prepared::{arguments, explain, parameter_types};
+pub use prepared::{Explained, Measured, arguments, explain, parameter_types};

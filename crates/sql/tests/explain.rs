@@ -4,7 +4,8 @@ mod session;
 
 use session::Session;
 use sql::bind::Options;
-use sql::{explain, parse, prepare};
+use sql::{Measured, explain, parse, prepare};
+use std::time::Duration;
 
 const DEFINITIONS: [&str; 9] = [
     "CREATE TABLE customer (id int PRIMARY KEY, name text, city text)",
@@ -20,14 +21,19 @@ const DEFINITIONS: [&str; 9] = [
 
 /// The lines of a statement's plan.
 fn lines(text: &str) -> Vec<String> {
+    rows(text, None)
+}
+
+/// The rows of EXPLAIN's answer, where a run came to this.
+fn rows(text: &str, measured: Option<Measured>) -> Vec<String> {
     let mut session = Session::new();
     for definition in DEFINITIONS {
         session.run(definition).unwrap();
     }
     let statement = parse::parse(&format!("EXPLAIN {text}")).unwrap().remove(0);
-    let inner = statement.explained().unwrap().unwrap();
+    let (asked, inner) = statement.explained().unwrap().unwrap();
     let plan = prepare(&session.catalog, &inner, &Options::default()).unwrap().plan;
-    explain(&session.catalog, &plan)
+    explain(&session.catalog, &plan).rows(&asked, Duration::from_micros(1_500), measured)
 }
 
 /// Compares the lines of a statement's plan.
@@ -113,6 +119,7 @@ fn joins_groups_and_orders() {
         &[
             "Limit",
             "  ->  Sort",
+            "        Sort Key: count(*)",
             "        ->  HashAggregate",
             "              Group Key: city",
             "              ->  Index Scan using customer_city on customer",
@@ -124,16 +131,22 @@ fn joins_groups_and_orders() {
         "SELECT c.name, o.total FROM customer c JOIN orders o ON o.customer_id = c.id",
         &[
             "Nested Loop",
+            "  Filter: (orders.customer_id = customer.id)",
             "  ->  Seq Scan on customer",
             "  ->  Index Scan using orders_customer_id_fkey_idx on orders",
-            "        Index Cond: (customer_id = ...)",
+            "        Index Cond: (customer_id = customer.id)",
         ],
     );
     // Expressions of one table that equal some of others are hashed, as columns are.
     check(
         "SELECT 1 FROM customer c JOIN (SELECT total + 1 AS next FROM orders) o \
          ON o.next = c.id * 2",
-        &["Hash Join", "  ->  Seq Scan on customer", "  ->  Seq Scan on orders"],
+        &[
+            "Hash Join",
+            "  Hash Cond: ((customer.id * 2) = (orders.total + 1))",
+            "  ->  Seq Scan on customer",
+            "  ->  Seq Scan on orders",
+        ],
     );
     check(
         "SELECT name FROM parisian WHERE id < 9 UNION ALL SELECT 'x'",
@@ -151,7 +164,7 @@ fn joins_groups_and_orders() {
             "Sort",
             "  Sort Key: name DESC",
             "  ->  Seq Scan on customer",
-            "        ->  SubPlan",
+            "        ->  SubPlan 1",
             "              ->  Aggregate",
             "                    ->  Seq Scan on orders",
         ],
@@ -185,18 +198,123 @@ fn statements_that_write() {
 }
 
 #[test]
-fn what_is_not_measured_is_refused() {
+fn options_are_those_of_postgresql() {
     let state = |text: &str| {
         let found = parse::parse(text).unwrap()[0].explained();
         found.map_or_else(|error| error.state().code().to_owned(), |_| "ok".to_owned())
     };
-    assert_eq!(state("EXPLAIN (COSTS OFF, VERBOSE) SELECT 1"), "ok");
+    assert_eq!(state("EXPLAIN (COSTS OFF, VERBOSE, BUFFERS, SETTINGS, SUMMARY) SELECT 1"), "ok");
     assert_eq!(state("EXPLAIN (ANALYZE false, FORMAT text) SELECT 1"), "ok");
-    assert_eq!(state("EXPLAIN ANALYZE SELECT 1"), "0A000");
-    assert_eq!(state("EXPLAIN (ANALYZE) SELECT 1"), "0A000");
-    assert_eq!(state("EXPLAIN (FORMAT json) SELECT 1"), "0A000");
+    assert_eq!(state("EXPLAIN ANALYZE VERBOSE SELECT 1"), "ok");
+    assert_eq!(state("EXPLAIN (ANALYZE, TIMING off, WAL) SELECT 1"), "ok");
+    assert_eq!(state("EXPLAIN (FORMAT json) SELECT 1"), "ok");
+    assert_eq!(state("EXPLAIN (FORMAT 'yaml') SELECT 1"), "ok");
+    assert_eq!(state("EXPLAIN (FORMAT xml) SELECT 1"), "0A000");
+    assert_eq!(state("EXPLAIN (FORMAT other) SELECT 1"), "22023");
+    assert_eq!(state("EXPLAIN (TIMING) SELECT 1"), "22023");
+    assert_eq!(state("EXPLAIN (WAL) SELECT 1"), "22023");
+    assert_eq!(state("EXPLAIN (ANALYZE 2) SELECT 1"), "42601");
     assert_eq!(state("EXPLAIN (NOTHING) SELECT 1"), "42601");
 }
+
+#[test]
+fn a_run_is_shown() {
+    let measured = Measured { rows: 3, time: Duration::from_micros(2_050), steps: Some(7) };
+    let shown = rows("(ANALYZE, SUMMARY off, TIMING off) SELECT * FROM customer", Some(measured));
+    assert_eq!(shown, ["Seq Scan on customer (actual rows=3 loops=1)"]);
+    let shown = rows("ANALYZE SELECT * FROM customer", Some(measured));
+    assert_eq!(
+        shown,
+        [
+            "Seq Scan on customer (actual time=0.000..2.050 rows=3 loops=1)",
+            "Planning Time: 1.500 ms",
+            "Steps: 7",
+            "Execution Time: 2.050 ms",
+        ]
+    );
+}
+
+#[test]
+fn plans_are_values_of_json_and_yaml() {
+    let text = "SELECT name FROM customer WHERE id > 7 AND name <> '\"' ORDER BY name DESC, city";
+    let json = "[
+  {
+    \"Plan\": {
+      \"Node Type\": \"Sort\",
+      \"Sort Key\": [
+        \"name DESC\",
+        \"city\"
+      ],
+      \"Plans\": [
+        {
+          \"Node Type\": \"Index Scan\",
+          \"Scan Direction\": \"Forward\",
+          \"Index Name\": \"customer_pkey\",
+          \"Relation Name\": \"customer\",
+          \"Index Cond\": \"(id > 7)\",
+          \"Filter\": \"((id > 7) AND (name <> '\\\"'::text))\"
+        }
+      ]
+    }
+  }
+]";
+    assert_eq!(rows(&format!("(FORMAT JSON) {text}"), None), [json]);
+    // PostgreSQL leaves a blank behind the name of what has lines of its own.
+    let yaml = [
+        "- Plan: ",
+        "    Node Type: \"Aggregate\"",
+        "    Strategy: \"Hashed\"",
+        "    Actual Rows: 3",
+        "    Actual Loops: 1",
+        "    Group Key: ",
+        "      - \"city\"",
+        "    Plans: ",
+        "      - Node Type: \"Seq Scan\"",
+        "        Relation Name: \"customer\"",
+        "  Planning Time: 1.500",
+        "  Triggers: ",
+        "  Execution Time: 2.000",
+    ];
+    let measured = Measured { rows: 3, time: Duration::from_millis(2), steps: None };
+    let text = "(FORMAT YAML, ANALYZE, TIMING false) SELECT city FROM customer GROUP BY city";
+    assert_eq!(rows(text, Some(measured)), [yaml.join("\n")]);
+}
+
+#[test]
+fn conditions_of_inner_queries_and_joins_are_shown() {
+    check(
+        "WITH c AS MATERIALIZED (SELECT city, count(*) AS n FROM customer GROUP BY city) \
+         SELECT * FROM c WHERE n > 3",
+        &[
+            "HashAggregate",
+            "  Group Key: city",
+            "  Filter: (count(*) > 3)",
+            "  ->  Seq Scan on customer",
+        ],
+    );
+    check(
+        "SELECT * FROM customer c WHERE EXISTS (SELECT FROM orders o \
+         WHERE o.total > c.id + 1)",
+        &[
+            "Seq Scan on customer",
+            "  Filter: (EXISTS(SubPlan 1))",
+            "  ->  SubPlan 1",
+            "        ->  Seq Scan on orders",
+            "              Filter: (total > (customer.id + 1))",
+        ],
+    );
+    check(
+        "SELECT * FROM customer c JOIN orders o ON o.total = c.id + 1 AND o.id > c.id",
+        &[
+            "Hash Join",
+            "  Hash Cond: ((customer.id + 1) = orders.total)",
+            "  Filter: (orders.id > customer.id)",
+            "  ->  Seq Scan on customer",
+            "  ->  Seq Scan on orders",
+        ],
+    );
+}
+
 /// Compares the first lines of a statement's plan, below LIMIT and what writes.
 fn check_found(text: &str, expected: &[&str]) {
     let lines = lines(text);
@@ -208,6 +326,22 @@ fn check_found(text: &str, expected: &[&str]) {
     let found = lines[begin..].iter().map(|line| line.trim_start().trim_start_matches("->  "));
     let found: Vec<&str> = found.take(expected.len()).collect();
     assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn text_that_begins_with_constants_is_a_range() {
+    let by = "Index Scan using customer_city on customer";
+    let condition = "Index Cond: (city >= 'Pa'::text AND city < 'Pb'::text)";
+    check_found("SELECT * FROM customer WHERE city LIKE 'Pa%s'", &[by, condition]);
+    check_found("DELETE FROM customer WHERE city LIKE 'Pa_'", &[by, condition]);
+    let condition = "Index Cond: (city = 'P%'::text AND name >= 'x'::text AND name < 'y'::text)";
+    check_found(
+        r"SELECT * FROM customer WHERE city LIKE 'P\%' AND name LIKE 'x%'",
+        &[by, condition],
+    );
+    check_found("SELECT * FROM customer WHERE city LIKE '%Pa'", &["Seq Scan on customer"]);
+    check_found("SELECT * FROM customer WHERE city ILIKE 'Pa%'", &["Seq Scan on customer"]);
+    check_found("SELECT * FROM customer WHERE city NOT LIKE 'Pa%'", &["Seq Scan on customer"]);
 }
 
 #[test]
@@ -226,7 +360,7 @@ fn several_values_are_looked_up() {
     check("id = ANY ($1)", by, "id = ANY ($1)");
     check("id = 1 OR 2 = id", by, "(id = 1) OR (2 = id)");
     check("id = $1::bigint", by, "id = $1");
-    check("id IN (SELECT total FROM orders)", by, "id = ANY (...)");
+    check("id IN (SELECT total FROM orders)", by, "id = ANY (SubPlan 1)");
     let by = "Index Scan using customer_city on customer";
     let two = "((city = 'a'::text) AND (name = 'b'::text)) OR ((city = 'c'::text) AND (name = \
                'd'::text))";
@@ -249,9 +383,10 @@ fn tables_that_are_written_are_looked_up_by_rows_of_others() {
         &[
             "Update on orders",
             "  ->  Nested Loop",
+            "        Filter: (orders.id = column1)",
             "        ->  Values Scan",
             &format!("        ->  {orders}"),
-            "              Index Cond: (id = ...)",
+            "              Index Cond: (id = column1)",
         ],
     );
     check(
@@ -329,9 +464,11 @@ fn rows_that_exist_are_looked_up_or_in_a_set() {
         text,
         &[
             "Seq Scan on customer",
-            "  ->  SubPlan",
+            "  Filter: (NOT EXISTS(SubPlan 1))",
+            "  ->  SubPlan 1",
             "        ->  Index Scan using orders_customer_id_fkey_idx on orders",
-            "              Index Cond: (customer_id = ...)",
+            "              Index Cond: (customer_id = customer.id)",
+            "              Filter: (customer_id = customer.id)",
         ],
     );
     // No index is of these: the set has each value once.
@@ -339,7 +476,8 @@ fn rows_that_exist_are_looked_up_or_in_a_set() {
         "SELECT 1 FROM customer c WHERE EXISTS (SELECT FROM orders WHERE total = length(c.name))",
         &[
             "Seq Scan on customer",
-            "  ->  SubPlan",
+            "  Filter: ((length(name) = ANY (SubPlan 1)) IS TRUE)",
+            "  ->  SubPlan 1",
             "        ->  Unique",
             "              ->  Seq Scan on orders",
             "                    Filter: (total IS NOT NULL)",
@@ -348,16 +486,19 @@ fn rows_that_exist_are_looked_up_or_in_a_set() {
     // The set leads to the rows of a key.
     check_found(
         "DELETE FROM orders WHERE EXISTS (SELECT FROM account WHERE account.rank = orders.id)",
-        &["Index Scan using orders_pkey on orders", "Index Cond: (id = ANY (...))"],
+        &["Index Scan using orders_pkey on orders", "Index Cond: ((id = ANY (SubPlan 1)) IS TRUE)"],
     );
     check(
         "SELECT 1 FROM customer c WHERE name IN \
          (SELECT o.total::text FROM orders o WHERE o.customer_id = c.id)",
         &[
             "Seq Scan on customer",
-            "  ->  SubPlan",
+            "  Filter: (EXISTS(SubPlan 1))",
+            "  ->  SubPlan 1",
             "        ->  Index Scan using orders_customer_id_fkey_idx on orders",
-            "              Index Cond: (customer_id = ...)",
+            "              Index Cond: (customer_id = customer.id)",
+            "              Filter: ((customer_id = customer.id) AND ((total)::text = \
+             customer.name))",
         ],
     );
 }

@@ -85,7 +85,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("CREATE TABLE x (a int) ON COMMIT DROP", "0A000"),
     ("CREATE TABLE x (a int) WITH (oids = true)", "0A000"),
     ("CREATE TABLE x (a int) PARTITION BY RANGE (a)", "0A000"),
-    ("CREATE TABLE x (LIKE t)", "0A000"),
     ("CREATE TABLE x (a int) INHERITS (t)", "0A000"),
     ("CREATE TABLE x (a int) CLUSTER BY (a)", "42601"),
     ("CREATE TABLE x (a int) COMMENT 'x'", "0A000"),

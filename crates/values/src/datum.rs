@@ -48,6 +48,8 @@ pub enum Datum {
     Enum(EnumValue),
     /// An array.
     Array(Box<Array>),
+    /// A row of values.
+    Record(Box<[Datum]>),
 }
 
 impl Datum {
@@ -85,6 +87,7 @@ impl Datum {
             Datum::Time(_) => Type::Time,
             Datum::Enum(value) => Type::Enum(value.ty()),
             Datum::Array(array) => return array.element().array(),
+            Datum::Record(_) => Type::Record,
         })
     }
 
@@ -130,6 +133,7 @@ impl Datum {
             (Datum::Time(left), Datum::Time(right)) => left.cmp(right),
             (Datum::Enum(left), Datum::Enum(right)) => left.cmp(right),
             (Datum::Array(left), Datum::Array(right)) => left.compare(right),
+            (Datum::Record(left), Datum::Record(right)) => compare_fields(left, right),
             _ => self.kind().cmp(&other.kind()),
         }
     }
@@ -148,9 +152,17 @@ impl Datum {
             Datum::Numeric(number) => number.heap_bytes(),
             Datum::Jsonb(json) => json_bytes(json),
             Datum::Array(array) => array.items().iter().map(Datum::memory_bytes).sum(),
+            Datum::Record(fields) => fields.iter().map(Datum::memory_bytes).sum(),
             _ => 0,
         }
     }
+}
+
+/// The first fields that differ decide, and then the number of fields.
+fn compare_fields(left: &[Datum], right: &[Datum]) -> Ordering {
+    let pairs = left.iter().zip(right).map(|(left, right)| left.compare(right));
+    let unequal = pairs.into_iter().find(|order| order.is_ne());
+    unequal.unwrap_or_else(|| left.len().cmp(&right.len()))
 }
 
 /// What counts of a `character`: all but the blanks at its end.

@@ -358,6 +358,13 @@ impl Error {
         self
     }
 
+    /// The error without a place in the text.
+    #[must_use]
+    pub fn without_position(mut self) -> Error {
+        self.0.position = None;
+        self
+    }
+
     /// The code.
     pub fn state(&self) -> SqlState {
         self.0.state

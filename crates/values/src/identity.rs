@@ -39,6 +39,11 @@ fn push(bytes: &mut Vec<u8>, value: &Datum) {
             bytes.push(1);
             push_json(bytes, json);
         }
+        Datum::Record(fields) => {
+            bytes.push(1);
+            push_length(bytes, fields.len());
+            fields.iter().for_each(|field| push(bytes, field));
+        }
         Datum::Char(text) => key::push(bytes, &Datum::text(without_blanks(text)), NULLABLE),
         Datum::Json(text) => {
             bytes.push(1);

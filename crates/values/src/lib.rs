@@ -29,5 +29,5 @@ pub use kind::{
     Element, EnumType, EnumValue, LABELS_MAX, Modifier, Oid, Place, Strictness, Type, fit,
 };
 pub use numeric::Numeric;
-pub use stored::{key, row};
+pub use stored::{RECORD_DEPTH_MAX, key, record_depth, row};
 pub use time::{Date, Interval, IntervalFields, Time, Timestamp, Zone};

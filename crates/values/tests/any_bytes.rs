@@ -9,7 +9,7 @@ use values::{Datum, Type, Zone, binary, key, text};
 const ROUNDS: u64 = 40_000;
 
 fn types() -> Vec<Type> {
-    Type::scalars().flat_map(|ty| [Some(ty), ty.array()]).flatten().collect()
+    Type::scalars().chain([Type::Record]).flat_map(|ty| [Some(ty), ty.array()]).flatten().collect()
 }
 
 /// Bytes that are likely to go far: digits, signs and punctuation of all forms.

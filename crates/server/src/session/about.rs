@@ -1,6 +1,6 @@
 //! Statements about the session: SET, SHOW, and the functions that drivers ask for at first.
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Stop};
 use super::planned::{Known, Prepared, Work};
 use super::queue::Shape;
 use super::settings::{Settings, joined};
@@ -224,14 +224,15 @@ impl Conversation {
     }
 
     /// Does what needs nothing of the store.
-    pub(super) async fn about_work(&mut self, work: &Work, values: &[Datum]) -> Result<Answer> {
+    pub(super) async fn about_work(
+        &mut self,
+        work: &Work,
+        values: &[Datum],
+    ) -> Result<Answer, Stop> {
         self.block.has_run = true;
         match work {
-            Work::Session(asked, _) => self.about(asked, values).await,
-            Work::Explain(lines) => {
-                let rows = lines.iter().map(|line| vec![Datum::text(line.as_str())]).collect();
-                Ok(tagged("EXPLAIN", rows))
-            }
+            Work::Session(asked, _) => Ok(self.about(asked, values).await?),
+            Work::Explain(explaining) => self.explain(explaining, values).await,
             Work::Prepare(name, prepared, text) => {
                 self.statements.check(name, prepared.bytes)?;
                 let (prepared, text) = (Arc::clone(prepared), Arc::clone(text));
@@ -325,6 +326,6 @@ fn reads_state(control: &Control) -> bool {
     }
 }
 
-fn tagged(tag: &str, rows: Vec<Vec<Datum>>) -> Answer {
+pub(super) fn tagged(tag: &str, rows: Vec<Vec<Datum>>) -> Answer {
     Answer { tag: tag.to_owned(), rows, ..Answer::default() }
 }

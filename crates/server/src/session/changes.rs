@@ -83,7 +83,8 @@ impl Conversation {
 
     /// Takes other values; the modes of the transaction stay.
     fn use_settings(&mut self, next: Settings) {
-        let next = next.with_modes_of(&self.settings);
+        let mut next = next.with_modes_of(&self.settings);
+        next.know_own_of(&self.settings);
         if !next.has_environment_of(&self.settings) {
             self.connection.set_environment(next.environment());
         }

@@ -449,11 +449,13 @@ impl Conversation {
         self.show_session_to(statement);
         self.runs(statement.text());
         self.block.has_run = true;
-        let pending = match self.is_in_block() {
-            false => self.connection.submit(statement, values),
-            true => self.connection.submit_in_block(statement, values),
+        let outcome = match self.connection.with_session(statement, &values).await {
+            Err(error) => Outcome::Ready(Err(error)),
+            Ok(statement) if self.is_in_block() => {
+                Outcome::Pending(self.connection.submit_in_block(&statement, values))
+            }
+            Ok(statement) => Outcome::Pending(self.connection.submit(&statement, values)),
         };
-        let outcome = Outcome::Pending(pending);
         let execution = Execution::new(outcome, submission.shape, cost);
         let patience = self.settings.statement_timeout();
         let (before, _memory) = (submission.before, submission.memory);

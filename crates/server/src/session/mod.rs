@@ -14,6 +14,7 @@ mod copy;
 mod copying;
 mod cursor;
 mod database;
+mod explain;
 mod extended;
 mod locks;
 mod modes;

@@ -4,10 +4,11 @@ use crate::codec::Format;
 use crate::limits::{ANSWER_BYTES_GUESSED, PREPARED_BYTES_MAX, PREPARED_MAX};
 use crate::store::{Answer, Control, OutputColumn, Statement};
 use sql::Grant;
-use sql::parse::{Declared, SessionColumn, SetConfig};
+use sql::parse::{Declared, Explain, SessionColumn, SetConfig};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 use values::{Datum, Error, Result, SqlState, Timestamp, Type};
 
 /// What a statement is for a session.
@@ -25,8 +26,18 @@ pub(super) enum Work {
     Declare(Declared, Arc<Statement>),
     /// PREPARE: a name for a statement, and the text of both.
     Prepare(String, Arc<Prepared>, Arc<str>),
-    /// EXPLAIN: lines that are its answer.
-    Explain(Arc<[String]>),
+    /// EXPLAIN
+    Explain(Arc<Explaining>),
+}
+
+/// EXPLAIN of a statement.
+pub(super) struct Explaining {
+    pub(super) asked: Explain,
+    pub(super) prepared: Arc<Prepared>,
+    /// The statement of that.
+    pub(super) statement: Arc<Statement>,
+    /// The time that its plan took.
+    pub(super) planning: Duration,
 }
 
 /// A statement that can be bound and run.
@@ -85,6 +96,7 @@ impl Prepared {
             Work::Store(statement) if statement.copy.is_none() => &statement.parameters,
             Work::Declare(_, statement) => &statement.parameters,
             Work::Session(_, types) => types,
+            Work::Explain(explaining) => explaining.prepared.parameters(),
             _ => &[],
         }
     }

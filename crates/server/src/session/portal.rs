@@ -200,7 +200,14 @@ impl Conversation {
         rows_max: usize,
     ) -> Result<(), Stop> {
         self.open_held().await?;
-        let begins = matches!(&prepared.work, Work::Control(Control::Own(Own::SetConstraints(_))));
+        let begins = match &prepared.work {
+            Work::Control(Control::Own(Own::SetConstraints(_))) => true,
+            // What else the segment has may fail.
+            Work::Explain(explaining) => {
+                explaining.asked.is_analyzed && !explaining.statement.is_read()
+            }
+            _ => false,
+        };
         if begins && !self.is_in_block() {
             self.open_implicit().await?;
         }

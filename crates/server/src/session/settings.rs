@@ -373,6 +373,17 @@ impl Settings {
         Ok(has_no_effect.then(|| format!("{} has no effect here", known.name)))
     }
 
+    /// Knows the application's settings that others have, without their values: once there was one
+    /// of a name, there is one until the session ends.
+    pub(super) fn know_own_of(&mut self, others: &Settings) {
+        let is_new = |name: &&String| !self.kept.own.contains_key(*name);
+        let new: Vec<String> = others.kept.own.keys().filter(is_new).cloned().collect();
+        if !new.is_empty() {
+            let own = &mut Arc::make_mut(&mut self.kept).own;
+            own.extend(new.into_iter().map(|name| (name, String::new())));
+        }
+    }
+
     fn reset(&mut self, known: &'static Known) {
         let kept = Arc::make_mut(&mut self.kept);
         match kept.initial.get(known.name) {

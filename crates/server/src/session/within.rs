@@ -1,10 +1,10 @@
 //! PREPARE, EXECUTE and EXPLAIN as text.
 
-use super::about::text_column;
 use super::conversation::Conversation;
 use super::planned::{Prepared, Work};
-use crate::store::{Parsed, Statement};
+use crate::store::Parsed;
 use std::sync::Arc;
+use tokio::time::Instant;
 use values::{Error, Result, SqlState, Type};
 
 impl Conversation {
@@ -15,10 +15,19 @@ impl Conversation {
         types: &[Option<Type>],
         bytes: usize,
     ) -> Result<Option<Prepared>> {
-        if let Some(inner) = self.connection.explained(parsed).await? {
+        if let Some((asked, inner)) = self.connection.explained(parsed).await? {
             self.connection.saw_catalog(self.catalog_version);
-            let statement = self.connection.prepare(&inner, types).await?;
-            return self.explained(&statement, bytes).map(Some);
+            let begun = Instant::now();
+            let prepared = match inner.executed_name() {
+                Some(name) => self.plan_executed(&inner, &name, bytes).await?,
+                None => {
+                    let statement = self.connection.prepare(&inner, types).await?;
+                    let columns = statement.columns.clone().into();
+                    let prepared = Prepared::new(Work::Store(statement), columns, bytes);
+                    Prepared { configs: inner.configs(), ..prepared }
+                }
+            };
+            return Prepared::explain(asked, prepared, begun.elapsed()).map(Some);
         }
         if let Some((name, inner)) = self.connection.prepared(parsed).await? {
             let types = self.connection.parameter_types(parsed).await?;
@@ -32,8 +41,15 @@ impl Conversation {
             let work = Work::Prepare(name, prepared, Arc::clone(parsed.text()));
             return Ok(Some(Prepared::new(work, Arc::new([]), bytes)));
         }
-        let Some(name) = parsed.executed_name() else { return Ok(None) };
-        let prepared = Arc::clone(&self.statements.look(&name)?.prepared);
+        match parsed.executed_name() {
+            Some(name) => self.plan_executed(parsed, &name, bytes).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The statement that EXECUTE runs, with its values.
+    async fn plan_executed(&self, parsed: &Parsed, name: &str, bytes: usize) -> Result<Prepared> {
+        let prepared = Arc::clone(&self.statements.look(name)?.prepared);
         let Work::Store(statement) = &prepared.work else {
             let message = format!("EXECUTE of \"{name}\", which is about the session,");
             return Err(Error::unsupported(message + " is not supported", ""));
@@ -46,22 +62,6 @@ impl Conversation {
         let given = self.connection.arguments(parsed, &statement.parameters, &memory).await?;
         let (given, memory) = (Some(given), Some(memory));
         let columns = Arc::clone(&prepared.columns);
-        Ok(Some(Prepared {
-            given,
-            memory,
-            ..Prepared::new(Work::Store(statement), columns, bytes)
-        }))
-    }
-
-    fn explained(&self, statement: &Statement, bytes: usize) -> Result<Prepared> {
-        if !statement.parameters.is_empty() && statement.copy.is_none() {
-            let message = "EXPLAIN of a statement with parameters is not supported";
-            return Err(Error::unsupported(message, "Write values in their place."));
-        }
-        let lines = statement.explain(&self.connection.catalog());
-        let lines = lines
-            .ok_or_else(|| Error::unsupported("EXPLAIN of a definition is not supported", ""))?;
-        let columns = Arc::new([text_column("QUERY PLAN")]);
-        Ok(Prepared::new(Work::Explain(lines.into()), columns, bytes))
+        Ok(Prepared { given, memory, ..Prepared::new(Work::Store(statement), columns, bytes) })
     }
 }

@@ -13,6 +13,7 @@ use super::statement::{Environment, Parsed, Statement};
 use sql::Grant;
 use sql::MemoryPool;
 use sql::catalog::Catalog;
+use sql::parse::Explain;
 use sql::system::Session;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -227,11 +228,11 @@ impl Connection {
         self.with_stack(move || sql::parameter_types(&catalog, parsed.tree())).await
     }
 
-    /// The statement whose plan EXPLAIN asks for.
+    /// What EXPLAIN asks for, and the statement whose plan it shows.
     ///
     /// # Errors
     /// What EXPLAIN asks for and is not supported.
-    pub async fn explained(&self, parsed: &Parsed) -> Result<Option<Parsed>> {
+    pub async fn explained(&self, parsed: &Parsed) -> Result<Option<(Explain, Parsed)>> {
         if !parsed.has_part() {
             return Ok(None);
         }
@@ -279,6 +280,27 @@ impl Connection {
         self.with_stack(move || sql::arguments(&catalog, parsed.tree(), &types, &context)).await
     }
 
+    /// The statement that can be submitted: one that writes has the values of functions of the
+    /// session in their place.
+    ///
+    /// # Errors
+    /// What is wrong with the statement by now, or with a function's argument.
+    pub(crate) async fn with_session(
+        &self,
+        statement: &Arc<Statement>,
+        parameters: &[Datum],
+    ) -> Result<Arc<Statement>> {
+        if !statement.asks_session {
+            return Ok(Arc::clone(statement));
+        }
+        let (catalog, session) = (self.catalog(), Arc::clone(&self.session));
+        let (statement, parameters) = (Arc::clone(statement), parameters.to_vec());
+        let planned =
+            self.with_stack(move || statement.with_session(&catalog, &session, &parameters));
+        // Its text was planned before: what is wrong now is a value, which has no place in it.
+        planned.await.map_err(|error| error.without_position())
+    }
+
     /// Waits for all that was submitted.
     pub(super) async fn all_done(&mut self) -> Result<()> {
         let (promise, pending) = self.promise();
@@ -304,6 +326,10 @@ impl Connection {
     /// The parameters of a statement that may run.
     fn checked(&self, statement: &Statement, parameters: Vec<Datum>) -> Result<Vec<Datum>> {
         self.check_ended()?;
+        if statement.asks_session {
+            let message = "functions of the session in a statement that writes";
+            return Err(Error::unsupported(message, "Plan it with the session's values."));
+        }
         if statement.has_effects() {
             self.pipeline.locks.use_from_now();
         }

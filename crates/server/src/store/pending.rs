@@ -26,6 +26,8 @@ pub struct Answer {
     pub warnings: Vec<Error>,
     /// The memory of the rows, which is given back when no part of them is left.
     pub memory: Option<Arc<Grant>>,
+    /// The steps that its query did, if they are known.
+    pub steps: Option<u64>,
 }
 
 impl Answer {

@@ -388,22 +388,23 @@ impl Pipeline {
         let system = planned.system(&work.session, Some(Arc::clone(&services)));
         let grant = Some(Arc::clone(&memory));
         let context = Context { grant, system, ..self.context(work, Some(planned)) };
-        let result = loop {
-            let result = {
+        let (result, steps) = loop {
+            let (result, steps) = {
                 let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
                 let reads = Reads::of(snapshot.as_ref());
                 let mut rows = ReadRows::new(&shared.spaces, reads, steps);
-                sql::run::run(&planned.plan, &context, &mut rows)
+                (sql::run::run(&planned.plan, &context, &mut rows), rows.steps.done())
             };
             keep_rows(&memory, &result);
             if !services.wants() {
-                break result;
+                break (result, steps);
             }
             services.wait(watch).await?;
         };
         drop(snapshot);
         services.sleep(watch).await?;
-        result.map(|answer| Some(services.warned(Answer::of(answer, Some(memory)))))
+        let answer = Answer { steps: Some(steps), ..Answer::of(result?, Some(memory)) };
+        Ok(Some(services.warned(answer)))
     }
 
     /// What the server does for one query.
@@ -468,7 +469,10 @@ impl Pipeline {
         }
         match rows.is_later() || !waits && rows.steps.is_over() {
             true => None,
-            false => Some(answer.map(|answer| Answer::of(answer, memory))),
+            false => {
+                let steps = Some(rows.steps.done());
+                Some(answer.map(|answer| Answer { steps, ..Answer::of(answer, memory) }))
+            }
         }
     }
 

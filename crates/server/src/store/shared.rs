@@ -204,6 +204,10 @@ impl Shared {
         statement: &Statement,
         catalog: &Arc<Catalog>,
     ) -> Result<Arc<Statement>> {
+        if statement.session.is_some() {
+            // Its plan is for one session.
+            return statement.plan_again(catalog);
+        }
         let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
         let key = key_of(&statement.parsed, &types, &statement.environment);
         let again = match self.planned(&key, catalog.version()) {

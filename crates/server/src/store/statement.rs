@@ -3,13 +3,13 @@
 use super::pending::Answer;
 use super::pool::Pool;
 use super::services::QueryServices;
-use sql::Grant;
 use sql::bind::{Copy, Options, OutputColumn};
 use sql::catalog::{Catalog, Path};
 use sql::ir::{Claim, Insert, InsertRows, ObjectId, Plan, Relation, Wait};
-use sql::parse::Control;
+use sql::parse::{Control, Explain};
 use sql::run::{Tag, is_lookup, is_predicted};
 use sql::system::{Services, Session, SessionValues, System};
+use sql::{Explained, Grant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type, Zone};
@@ -176,13 +176,13 @@ impl Parsed {
         self.tree().executed_name()
     }
 
-    /// The statement whose plan EXPLAIN asks for, as a copy: on a thread with
+    /// What EXPLAIN asks for, and the statement whose plan it shows, as a copy: on a thread with
     /// [`sql::parse::STACK_BYTES`] of stack.
     ///
     /// # Errors
     /// What EXPLAIN asks for and is not supported.
-    pub(super) fn explained(&self) -> Result<Option<Parsed>> {
-        Ok(self.tree().explained()?.map(|tree| self.part(tree)))
+    pub(super) fn explained(&self) -> Result<Option<(Explain, Parsed)>> {
+        Ok(self.tree().explained()?.map(|(asked, tree)| (asked, self.part(tree))))
     }
 }
 
@@ -198,6 +198,10 @@ pub struct Statement {
     locking: Option<&'static str>,
     /// Whether it is NOTIFY, whose row no client sees.
     is_notify: bool,
+    /// Whether it has to be planned [with the session](Statement::with_session) before it runs.
+    pub(super) asks_session: bool,
+    /// The values of the session that stand in its plan.
+    pub(super) session: Option<SessionValues>,
     pub(super) parsed: Parsed,
     pub(super) environment: Environment,
     /// The version of the catalog that it was planned with.
@@ -368,6 +372,8 @@ impl Statement {
             copy: None,
             locking: None,
             is_notify: parsed.tree().is_notify(),
+            asks_session: false,
+            session: session.clone(),
             parsed,
             environment: environment.clone(),
             version,
@@ -377,6 +383,7 @@ impl Statement {
         let options = Options {
             parameters: types.to_vec(),
             zone: environment.zone.clone(),
+            asks_later: session.is_none(),
             session,
             grant: Some(grant),
             ..Options::default()
@@ -392,9 +399,11 @@ impl Statement {
             }
             statement.copy = prepared.copy;
             statement.locking = prepared.locking;
+            statement.asks_session = prepared.asks_session;
             let planned = statement.planned.insert(Planned::new(prepared.plan, catalog));
             // What reads the session is planned again for each run in a block.
-            if planned.catalog.is_none() && !statement.parsed.is_part {
+            let may_ask = planned.catalog.is_some() || statement.session.is_some();
+            if !may_ask && !statement.parsed.is_part {
                 statement.parsed = statement.parsed.without_tree()?;
             }
             if statement.copy.is_some() && statement.needs_seed() {
@@ -409,7 +418,8 @@ impl Statement {
     /// The same statement with a later catalog.
     pub(super) fn plan_again(&self, catalog: &Arc<Catalog>) -> Result<Arc<Statement>> {
         let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
-        Statement::plan(&self.parsed, &types, &self.environment, catalog)
+        let (parsed, session) = (&self.parsed, self.session.clone());
+        Statement::plan_in(parsed, &types, &self.environment, catalog, session)
     }
 
     /// Clients were told its columns and parameters.
@@ -509,9 +519,9 @@ impl Statement {
         self.planned.as_ref().is_some_and(|planned| planned.needs_seed)
     }
 
-    /// Its plan as text, with the names of a catalog; `None` of a definition.
+    /// Its plan to be shown, with the names of a catalog; `None` of a definition.
     #[must_use]
-    pub fn explain(&self, catalog: &Catalog) -> Option<Vec<String>> {
+    pub fn explain(&self, catalog: &Catalog) -> Option<Explained> {
         let planned = self.planned.as_ref()?;
         Some(sql::explain(catalog, &planned.plan))
     }

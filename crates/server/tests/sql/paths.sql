@@ -107,6 +107,20 @@ SELECT id FROM item WHERE lower(word) IN (SELECT 'w' || owner FROM part WHERE ra
 SELECT id, size IN (SELECT rank FROM part WHERE part.owner = item.id) AS has FROM item WHERE id < 5 ORDER BY id;
 SELECT id FROM item WHERE NULL IN (SELECT rank FROM part WHERE part.owner = item.id);
 SELECT id FROM item WHERE id IN (SELECT max(owner) FROM part WHERE part.rank = item.size) ORDER BY id;
+SELECT id, word FROM item WHERE word LIKE 'w1%' ORDER BY id;
+SELECT id, word FROM item WHERE word LIKE 'w1_' AND id > 15 ORDER BY word DESC, id LIMIT 4;
+SELECT id FROM item WHERE lower(word) LIKE 'w3%' ORDER BY id;
+SELECT owner, label FROM part WHERE label LIKE 'l5%' ORDER BY owner, label;
+SELECT owner, label FROM part WHERE owner = 5 AND label LIKE 'l%5' ORDER BY label;
+SELECT owner, label FROM part WHERE label LIKE 'l\_5%' OR label LIKE 'l5' ORDER BY owner, label;
+SELECT owner, label FROM part WHERE label LIKE 'l7' ORDER BY owner, label;
+SELECT owner, label FROM part WHERE label LIKE 'l7' ESCAPE 'l' ORDER BY owner, label;
+SELECT count(*) FROM part WHERE label LIKE '' OR label NOT LIKE 'l%';
+SELECT count(*) FROM part WHERE label LIKE '%';
+SELECT count(*) FROM part WHERE label LIKE 'l1\';
+WITH d AS (DELETE FROM part WHERE label LIKE 'l4%' RETURNING owner, label) SELECT * FROM d ORDER BY owner, label;
+UPDATE part SET rank = -rank WHERE label LIKE 'l3%' AND owner < 50;
+SELECT owner, label, rank FROM part WHERE rank < 0 ORDER BY owner, label;
 WITH d AS (DELETE FROM item WHERE id IN (59, 3, 900, NULL) RETURNING id) SELECT id FROM d ORDER BY id;
 WITH d AS (DELETE FROM item WHERE id IN (SELECT owner FROM part WHERE rank = 0) RETURNING id) SELECT id FROM d ORDER BY id;
 UPDATE item SET size = size + 1 WHERE id = ANY (ARRAY[1, 2, 2]);
@@ -132,4 +146,6 @@ SELECT length(name), right(name, 3) AS tail FROM long WHERE name IN (repeat('x',
 SELECT n, right(name, 3) AS tail FROM long ORDER BY n DESC, name DESC LIMIT 6;
 SELECT n, right(name, 3) AS tail FROM long WHERE n = 1 AND name IN (repeat('x', 230) || 7, repeat('x', 230) || 8) ORDER BY n, name;
 SELECT n, right(name, 3) AS tail FROM long WHERE (n, name) > (1, repeat('x', 230) || 22) ORDER BY n, name LIMIT 4;
+SELECT length(name), n FROM long WHERE name LIKE 'y%' OR name LIKE repeat('x', 199) || '%1' ORDER BY name;
+SELECT length(name), n FROM long WHERE name LIKE 'xxx%' AND n = 2 ORDER BY name;
 SELECT right(min(name), 3) AS first, right(max(name), 3) AS last FROM long;

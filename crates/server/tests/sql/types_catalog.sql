@@ -71,3 +71,14 @@ SELECT * FROM chosen ORDER BY id;
 SELECT 1 AS a INTO TABLE public.single;
 SELECT * FROM single;
 SELECT 1 AS a INTO single;
+CREATE TYPE cast_mood AS ENUM ('sad', 'glad');
+CREATE CAST (varchar AS cast_mood) WITH INOUT AS IMPLICIT;
+CREATE CAST (text AS cast_mood) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (cast_mood AS varchar) WITH INOUT;
+SELECT castsource::regtype, casttarget::regtype, castfunc, castcontext, castmethod
+    FROM pg_cast WHERE castsource = 'cast_mood'::regtype OR casttarget = 'cast_mood'::regtype ORDER BY 1, 2;
+DROP CAST (varchar AS cast_mood);
+DROP CAST (text AS cast_mood);
+DROP TYPE cast_mood CASCADE;
+SELECT typname, typlen, typtype, typcategory, typelem, typarray, typinput, typreceive, typalign, typstorage FROM pg_type WHERE typname LIKE '%record' AND typname <> '_pg_record' ORDER BY oid;
+SELECT pg_typeof(ROW(1)), 'record'::regtype, format_type(2287, NULL);

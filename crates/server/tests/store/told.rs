@@ -190,11 +190,11 @@ fn a_block_may_ask_for_tables_and_the_session() {
     one.within("SELECT count(*) FROM pg_class, generate_series(1, 1000)").unwrap();
     one.within(WRITE).unwrap();
     one.commit().unwrap();
-    // What was planned for another catalog is not what was told.
+    // Values of the session stay what was told, also where the catalog is another one by COMMIT.
     let mut other = Client::new(&store);
     one.begin(READ_COMMITTED);
     one.within("SELECT current_setting('none', true), b FROM t WHERE a = 2").unwrap();
     one.within(WRITE).unwrap();
     other.run("CREATE TABLE u (a int)").unwrap();
-    assert_eq!(code(&one.commit()), "40001");
+    one.commit().unwrap();
 }

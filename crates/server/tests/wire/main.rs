@@ -13,6 +13,7 @@ mod cursors;
 mod depth;
 mod driver;
 mod early_errors;
+mod explain;
 mod hostile;
 mod levels;
 mod modes;

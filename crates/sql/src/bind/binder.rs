@@ -12,7 +12,8 @@ use crate::memory::Grant;
 use crate::parse::Lines;
 use crate::system::SessionValues;
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Spanned,
+    Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    Spanned,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct Binder<'a> {
     pub(super) choice: super::access::Choice,
     /// What stands in the place of functions of the session.
     pub(super) session: Option<&'a SessionValues>,
+    /// Whether functions of the session may stand where their values are put later.
+    pub(super) asks_later: bool,
     /// The queries in which the current one is computed, from the outermost on.
     pub(super) levels: Vec<Level>,
     /// The outermost of those that the current one needs a row of.
@@ -164,13 +167,18 @@ pub(crate) fn unsupported(what: &str) -> Error {
     Error::unsupported(format!("{what} is not supported"), "")
 }
 
+/// Whether it is `ROW(...)`.
+pub(super) fn is_row(function: &Call) -> bool {
+    matches!(&function.name.0[..], [part] if part.as_ident().is_some_and(|ident| {
+        ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("row")
+    }))
+}
+
 /// The parts of a row: `(a, b)` or `ROW(a, b)`.
 pub(super) fn row_parts(expr: &Expr) -> Option<Vec<&Expr>> {
     let function = match expr {
         Expr::Tuple(parts) => return Some(parts.iter().collect()),
-        Expr::Function(function) if function.name.to_string().eq_ignore_ascii_case("row") => {
-            function
-        }
+        Expr::Function(function) if is_row(function) => function,
         _ => return None,
     };
     let FunctionArguments::List(list) = &function.args else { return None };
@@ -206,6 +214,7 @@ impl<'a> Binder<'a> {
             grouping: None,
             choice: super::access::Choice::Best,
             session: None,
+            asks_later: false,
             levels: Vec::new(),
             reaches: usize::MAX,
             recursion: Recursion::default(),
@@ -229,7 +238,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Where a part of the statement begins; a view's text is not the statement's.
-    pub(super) fn position(&self, part: &impl Spanned) -> Option<Position> {
+    pub(crate) fn position(&self, part: &impl Spanned) -> Option<Position> {
         if self.view_depth > 0 {
             return None;
         }
@@ -280,7 +289,8 @@ impl<'a> Binder<'a> {
 
     fn coercer(&mut self) -> Coercer<'_> {
         let zone = self.literal_zone.as_ref().unwrap_or(self.zone);
-        Coercer { parameters: &mut self.parameters, zone, grant: self.grant }
+        let (catalog, grant) = (self.catalog, self.grant);
+        Coercer { parameters: &mut self.parameters, zone, catalog, grant }
     }
 
     pub(super) fn coerce(&mut self, bound: Bound, ty: Type, willing: Willing) -> Result<Bound> {

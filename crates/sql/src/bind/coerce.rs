@@ -1,6 +1,7 @@
 //! Bound expressions, and how they become of another type.
 
 use super::kinds::{Willing, may_cast};
+use crate::catalog::{CastUse, Catalog};
 use crate::ir::{ColumnNumber, Expression, Function, Kind, Op, SystemFunction, Value};
 use crate::memory::Grant;
 use values::{Datum, Error, Position, Result, SqlState, Type, Zone, made, text};
@@ -97,6 +98,8 @@ const CONSTANT_BYTES_MIN: usize = 1 << 10;
 pub(super) struct Coercer<'a> {
     pub(super) parameters: &'a mut Vec<Option<Type>>,
     pub(super) zone: &'a Zone,
+    /// Where casts are that statements have made.
+    pub(super) catalog: &'a Catalog,
     /// The memory of constants, if it is counted.
     pub(super) grant: Option<&'a Grant>,
 }
@@ -130,8 +133,22 @@ impl Coercer<'_> {
                 if own == ty { Ok(bound) } else { self.coerce(bound, ty, willing) }
             }
             Form::Null => Ok(Bound { position, ..Bound::constant(Datum::Null, ty) }),
-            _ => coerce_typed(bound, ty, willing),
+            _ => {
+                let willing = self.willing(&bound, ty, willing);
+                coerce_typed(bound, ty, willing)
+            }
         }
+    }
+
+    /// How willing an expression becomes of a type, with casts that statements have made.
+    fn willing(&self, bound: &Bound, ty: Type, willing: Willing) -> Willing {
+        let cast = bound.ty().and_then(|from| self.catalog.cast(from, ty));
+        let is_done = cast.is_some_and(|cast| match cast.use_in {
+            CastUse::Explicit => false,
+            CastUse::Assignment => willing >= Willing::Assignment,
+            CastUse::Implicit => true,
+        });
+        if is_done { Willing::Explicit } else { willing }
     }
 
     /// The constant of a type that a literal without one is.

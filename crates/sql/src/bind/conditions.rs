@@ -63,6 +63,9 @@ impl Binder<'_> {
                 }
                 bound
             }
+            Expr::Like { negated: false, any: false, expr: text, escape_char: None, .. } => {
+                return self.like_conjunct(expr, text);
+            }
             Expr::In { expr: left, target: InTarget::Subquery(query), negated: false, .. } => {
                 let position = self.position(expr);
                 self.is_in_query(left, query).map_err(|error| error.at(position))?
@@ -111,7 +114,7 @@ impl Binder<'_> {
         known
     }
 
-    fn note(
+    pub(super) fn note(
         &self,
         function: Function,
         subject: &Bound,

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::binder::{Binder, Level, name_of, row_parts};
+use super::binder::{Binder, Level, is_row, name_of, row_parts};
 use super::coerce::{Bound, Form};
 use super::kinds::{Quantifier, Willing, chosen, common, kind_of, kind_of_interval};
 use super::like::Like;
@@ -95,6 +95,8 @@ impl Binder<'_> {
                 self.similar(expr, pattern, escape_char.as_deref(), *negated)
             }
             Expr::Array(array) => self.array(&array.elem),
+            Expr::Tuple(_) => self.record(expr),
+            Expr::Function(function) if is_row(function) => self.record(expr),
             Expr::Collate { expr, collation } => self.collated(expr, &collation.to_string()),
             Expr::CompoundFieldAccess { root, access_chain } => self.subscripts(root, access_chain),
             _ => self.test(expr),
@@ -159,11 +161,20 @@ impl Binder<'_> {
 
     fn subscripts(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound> {
         let (array, chain) = match (root, chain) {
+            (Expr::Nested(row), [AccessExpr::Dot(Expr::Identifier(field)), rest @ ..]) => {
+                match self.field_of_row(row, field)? {
+                    Some(value) => (value, rest),
+                    None => (self.expression(root)?, chain),
+                }
+            }
             (Expr::Identifier(table), [AccessExpr::Dot(Expr::Identifier(column)), rest @ ..]) => {
                 (self.column(Some(table), column)?, rest)
             }
             _ => (self.expression(root)?, chain),
         };
+        if chain.is_empty() {
+            return Ok(array);
+        }
         if array.ty() == Some(Type::Jsonb) {
             return self.json_subscripts(array, chain);
         }
@@ -269,6 +280,11 @@ impl Binder<'_> {
         let found = found.or_else(|| table.is_none().then(whole).flatten());
         if let Some(found) = found {
             return self.own_column(found, position);
+        }
+        if table.is_none()
+            && let Some(whole) = self.whole_row(&name, position)?
+        {
+            return Ok(whole);
         }
         let outer = self.outer_column(table, &name, position);
         let outer = outer.map_err(|error| error.at(position))?;
@@ -376,7 +392,9 @@ impl Binder<'_> {
     }
 
     fn is(&mut self, function: Function, expr: &Expr, negated: bool) -> Result<Bound> {
-        if let (Function::IsNull | Function::IsNotNull, Some(parts)) = (function, row_parts(expr)) {
+        let whole = self.parts_of_row(expr);
+        let parts = whole.as_ref().map(|all| all.iter().collect()).or_else(|| row_parts(expr));
+        if let (Function::IsNull | Function::IsNotNull, Some(parts)) = (function, parts) {
             return self.all_are(function, &parts);
         }
         let mut bound = self.expression(expr)?;

@@ -456,6 +456,9 @@ impl Binder<'_> {
     fn json_function(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
         let found = match (name, all.len()) {
             ("row_to_json", 1) if all[0].ty() == Some(Type::Json) => all.swap_remove(0),
+            ("row_to_json", 1) if all[0].ty() == Some(Type::Record) => {
+                made_json(name, [Function::ToJsonText, Function::ToJson], all)
+            }
             ("to_json" | "to_jsonb", 1) => {
                 let value = self.json_value(all.swap_remove(0))?;
                 made_json(name, [Function::ToJsonText, Function::ToJson], vec![value])

@@ -97,6 +97,8 @@ fn is_call_immutable(function: Function, arguments: &[Option<Type>]) -> bool {
         | Function::JsonTextBuildObject
         | Function::JsonTextBuildArray
         | Function::JsonRow
+        | Function::MakeRecord
+        | Function::TableRow
         | Function::EnumRange
         | Function::Pattern(_)
         | Function::Time(TimeFunction::ToDate | TimeFunction::ToTimestamp)

@@ -96,6 +96,13 @@ impl Binder<'_> {
         Ok(items)
     }
 
+    /// The columns of a table of FROM; `None` if there is no such table.
+    pub(super) fn columns_of(&self, table: &Written) -> Option<Vec<Resolved>> {
+        let schema = table.schema.as_ref().and_then(|schema| self.catalog.schema_named(schema));
+        let of_schema = schema.and_then(|schema| self.scope.all_in(schema, &table.own));
+        of_schema.or_else(|| self.scope.all_of(&table.own)).map(<[_]>::to_vec)
+    }
+
     /// Adds the columns that `*` means.
     fn wildcard(
         &mut self,
@@ -109,12 +116,8 @@ impl Binder<'_> {
             }
             None => self.scope.all().to_vec(),
             Some(table) => {
-                let schema = table.schema.as_ref();
-                let schema = schema.and_then(|schema| self.catalog.schema_named(schema));
-                let of_schema = schema.and_then(|schema| self.scope.all_in(schema, &table.own));
-                let found = of_schema.or_else(|| self.scope.all_of(&table.own));
                 let missing = || super::scope::missing(Some(&table.own), "*");
-                found.map(<[_]>::to_vec).ok_or_else(missing)?
+                self.columns_of(table).ok_or_else(missing)?
             }
         };
         if items.len() + wanted.len() > COLUMNS_MAX {
@@ -166,6 +169,7 @@ pub(super) fn shown_name(expr: &Expr) -> String {
         }
         Expr::Case { .. } => "case".to_owned(),
         Expr::Array(_) => "array".to_owned(),
+        Expr::Tuple(_) => "row".to_owned(),
         Expr::Exists { negated: false, .. } => "exists".to_owned(),
         Expr::Subquery(query) => name_of_query(query),
         Expr::Extract { .. } => "extract".to_owned(),

@@ -233,7 +233,13 @@ pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     };
     match willing {
         Willing::Implicit => same_family == Some(true),
-        Willing::Assignment => same_family.is_some() || to.is_text() || are_json(from, to),
+        Willing::Assignment => {
+            let are_texts = match (from.element(), to.element()) {
+                (Some(from), Some(to)) => from.is_text() && to.is_text(),
+                _ => false,
+            };
+            same_family.is_some() || to.is_text() || are_json(from, to) || are_texts
+        }
         Willing::Explicit => {
             same_family.is_some()
                 || are_json(from, to)

@@ -42,6 +42,7 @@ mod output;
 mod parts;
 mod patterns;
 mod periods;
+mod prefixes;
 mod prepare;
 mod query;
 mod records;

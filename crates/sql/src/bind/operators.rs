@@ -4,6 +4,7 @@ use super::binder::{Binder, row_parts};
 use super::coerce::{Bound, Form};
 use super::expression::{call, negate_if, no_operator};
 use super::kinds::{Willing, common, compared};
+use super::row_values::{check_width, values_of};
 use crate::ir::{Function, Op};
 use sqlparser::ast::{BinaryOperator, Expr};
 use values::{Error, Result, SqlState, Type};
@@ -23,6 +24,13 @@ impl Binder<'_> {
                 return self.overlaps(&left, &right);
             }
             return self.rows_compared(&left, op, &right);
+        }
+        if let (Some(left), Expr::Subquery(query)) = (row_parts(left), right)
+            && comparison(op).is_some()
+        {
+            let values = values_of(right, left.len())?;
+            check_width(query, left.len())?;
+            return self.rows_compared(&left, op, &values.iter().collect::<Vec<_>>());
         }
         let named = named_operator(op);
         let op = named.as_ref().unwrap_or(op);

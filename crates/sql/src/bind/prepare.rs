@@ -30,6 +30,9 @@ pub struct Prepared {
     /// The command, if FOR UPDATE or FOR SHARE locks rows of tables in PostgreSQL, which is refused
     /// where nothing may be written.
     pub locking: Option<&'static str>,
+    /// Whether it writes and has functions of the session: it is planned again with their values
+    /// before it runs.
+    pub asks_session: bool,
 }
 
 /// What a plan depends on beside catalog and text.
@@ -43,6 +46,8 @@ pub struct Options {
     pub choice: Choice,
     /// What stands in the place of functions of the session, for a plan that runs once.
     pub session: Option<SessionValues>,
+    /// Whether a statement that writes may have functions of the session, whose values come later.
+    pub asks_later: bool,
     /// What the plan's constants take of the memory that all statements share, if they do.
     pub grant: Option<Arc<Grant>>,
 }
@@ -50,7 +55,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         let (parameters, zone) = (Vec::new(), Zone::utc());
-        Options { parameters, zone, choice: Choice::Best, session: None, grant: None }
+        let (session, asks_later, grant) = (None, false, None);
+        Options { parameters, zone, choice: Choice::Best, session, asks_later, grant }
     }
 }
 
@@ -59,6 +65,7 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
     let mut binder = Binder::new(catalog, &statement.lines, &options.zone, &options.parameters);
     binder.choice = options.choice;
     binder.session = options.session.as_ref();
+    binder.asks_later = options.asks_later;
     binder.grant = options.grant.as_deref();
     binder.no_queries = None;
     binder.expressions = &statement.expressions;
@@ -180,7 +187,8 @@ impl Binder<'_> {
                 "Call them in a query of its own, in the same block.",
             ));
         }
-        if is_logged && plan.needs_system() {
+        let asks_session = is_logged && plan.needs_system() && plan.needs_session_only();
+        if is_logged && plan.needs_system() && !(asks_session && self.asks_later) {
             return Err(Error::unsupported(
                 "the system catalog and the session are not there for statements that write or \
                  take numbers of sequences",
@@ -201,6 +209,7 @@ impl Binder<'_> {
             })
         });
         let parameters = parameters.collect::<Result<Vec<_>>>()?;
-        Ok(Prepared { plan, parameters, columns, copy: None, locking: self.locking })
+        let (copy, locking) = (None, self.locking);
+        Ok(Prepared { plan, parameters, columns, copy, locking, asks_session })
     }
 }

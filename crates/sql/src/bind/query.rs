@@ -284,7 +284,12 @@ impl Binder<'_> {
         }
         self.clause = "GROUP BY";
         let mut keys = Vec::new();
-        for expr in list {
+        // A row in brackets is its parts.
+        let parts = list.iter().flat_map(|expr| match expr {
+            Expr::Tuple(parts) => &parts[..],
+            one => std::slice::from_ref(one),
+        });
+        for expr in parts {
             let meant = self.group_meant(expr, &tree.projection)?;
             let bound = self.expression(&meant)?;
             check_compares(bound.ty(), "equality")

@@ -1,20 +1,106 @@
 //! Rows in brackets: compared, in lists, and as values for several columns.
 
-use super::binder::{Binder, row_parts, unsupported};
+use super::binder::{Binder, name_of, row_parts, unsupported, written_name};
 use super::coerce::Bound;
 use super::expression::{call, negate_if};
 use super::operators::{comparison, joined};
+use super::scope::Resolved;
 use crate::ir::Function;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, BinaryOperator, Expr, Query, SelectItem, SetExpr, Statement,
-    TableFactor,
+    Assignment, AssignmentTarget, BinaryOperator, Expr, Function as Call, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr, Statement, TableFactor,
 };
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use std::borrow::Cow;
-use values::{Datum, Error, Result, SqlState, Type};
+use values::{Datum, Error, Position, Result, SqlState, Type};
 
 impl Binder<'_> {
+    /// A row as a value.
+    pub(super) fn record(&mut self, expr: &Expr) -> Result<Bound> {
+        let parts = match expr {
+            Expr::Function(function) => self.written_parts(function)?,
+            other => row_parts(other).unwrap_or_default().into_iter().cloned().collect(),
+        };
+        let mut fields = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let field = self.expression(part)?;
+            fields.push(self.settle(field)?);
+        }
+        Ok(call(Function::MakeRecord, fields, Type::Record))
+    }
+
+    /// The parts of `ROW(...)`, in which `table.*` stands for columns.
+    fn written_parts(&self, function: &Call) -> Result<Vec<Expr>> {
+        let FunctionArguments::List(list) = &function.args else { return Ok(Vec::new()) };
+        let mut parts = Vec::with_capacity(list.args.len());
+        for argument in &list.args {
+            match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(part)) => parts.push(part.clone()),
+                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
+                    let columns = self.columns_of(&written_name(name)?);
+                    let columns = columns.ok_or_else(|| unsupported("this row of a table"))?;
+                    parts.extend(columns.iter().map(column_of_table));
+                }
+                _ => return Err(unsupported("this form of ROW")),
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Whether a name means the row of a table of FROM, as no column is called so.
+    pub(super) fn is_row_of_table(&self, ident: &Ident) -> bool {
+        let name = name_of(ident);
+        self.scope.has_table(&name)
+            && matches!(self.scope.resolve(None, &name), Ok(None))
+            && !matches!(self.scope.resolve(Some(&name), &name), Ok(Some(_)))
+    }
+
+    /// A field of a row that is written there, or of a table of FROM; `None` of anything else.
+    pub(super) fn field_of_row(&mut self, row: &Expr, field: &Ident) -> Result<Option<Bound>> {
+        if let Expr::Identifier(table) = row
+            && self.is_row_of_table(table)
+        {
+            let column = vec![table.clone(), field.clone()];
+            return self.expression(&Expr::CompoundIdentifier(column)).map(Some);
+        }
+        let Some(parts) = row_parts(row) else { return Ok(None) };
+        let name = name_of(field);
+        let place = name.strip_prefix('f').and_then(|place| place.parse::<usize>().ok());
+        match place.and_then(|place| parts.get(place.checked_sub(1)?)) {
+            Some(part) => {
+                let value = self.expression(part)?;
+                self.settle(value).map(Some)
+            }
+            None => {
+                let message = format!("could not identify column \"{name}\" in record data type");
+                Err(Error::new(SqlState::UNDEFINED_COLUMN, message))
+            }
+        }
+    }
+
+    /// The columns of a table whose row an expression names.
+    pub(super) fn parts_of_row(&self, expr: &Expr) -> Option<Vec<Expr>> {
+        let Expr::Identifier(ident) = expr else { return None };
+        if !self.is_row_of_table(ident) {
+            return None;
+        }
+        let columns = self.scope.all_of(&name_of(ident))?;
+        Some(columns.iter().map(column_of_table).collect())
+    }
+
+    /// The row of a table that is called so, as a value.
+    pub(super) fn whole_row(
+        &mut self,
+        name: &str,
+        position: Option<Position>,
+    ) -> Result<Option<Bound>> {
+        let Some(columns) = self.scope.all_of(name).map(<[_]>::to_vec) else { return Ok(None) };
+        let fields = columns.into_iter().map(|column| self.own_column(column, position));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        Ok(Some(call(Function::TableRow, fields, Type::Record)))
+    }
+
     /// A comparison of rows: the first parts that differ decide.
     pub(super) fn rows_compared(
         &mut self,
@@ -141,8 +227,27 @@ impl Binder<'_> {
     }
 }
 
+/// A column of a table, by both their names.
+fn column_of_table(column: &Resolved) -> Expr {
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    Expr::CompoundIdentifier(vec![quoted(&column.table), quoted(&column.name)])
+}
+
+/// Refuses a query of more or fewer columns than a row has parts, as far as its text says so.
+pub(super) fn check_width(query: &Query, count: usize) -> Result<()> {
+    let SetExpr::Select(select) = &*query.body else { return Ok(()) };
+    let is_star = |item: &SelectItem| {
+        matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+    };
+    if select.projection.iter().any(is_star) || select.projection.len() == count {
+        return Ok(());
+    }
+    let few = if select.projection.len() < count { "few" } else { "many" };
+    Err(Error::new(SqlState::SYNTAX_ERROR, format!("subquery has too {few} columns")))
+}
+
 /// A value for each column: the parts of a row, or the columns of a query of one row.
-fn values_of(value: &Expr, count: usize) -> Result<Vec<Expr>> {
+pub(super) fn values_of(value: &Expr, count: usize) -> Result<Vec<Expr>> {
     if let Some(parts) = row_parts(value) {
         return Ok(parts.into_iter().cloned().collect());
     }

@@ -1,5 +1,6 @@
 //! What a definition changes: rows of the catalog, and keys that nothing leads to any more.
 
+use super::casts::Cast;
 use super::comments::Comment;
 use super::schema::{ForeignKey, Sequence, Table, View};
 use super::snapshot::Catalog;
@@ -23,6 +24,7 @@ pub(super) const ENUM: u8 = b'e';
 pub(super) const COMMENT: u8 = b'c';
 pub(super) const SCHEMA: u8 = b'm';
 pub(super) const TYPE_SCHEMA: u8 = b'p';
+pub(super) const CAST: u8 = b'k';
 pub(super) const NEXT_ID: u8 = b'n';
 
 /// The key of an object's row.
@@ -120,6 +122,16 @@ impl Delta {
     /// Removes a comment.
     pub fn drop_comment(&mut self, id: ObjectId) {
         self.rows.push((key(COMMENT, id), None));
+    }
+
+    /// Makes a cast.
+    pub fn put_cast(&mut self, cast: &Cast) {
+        self.rows.push((key(CAST, cast.id), Some(to_bytes(cast))));
+    }
+
+    /// Removes a cast.
+    pub fn drop_cast(&mut self, id: ObjectId) {
+        self.rows.push((key(CAST, id), None));
     }
 
     /// Adds what another delta changes after it.

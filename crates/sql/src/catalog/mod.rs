@@ -2,6 +2,7 @@
 //! [`Delta`], the delta's rows go into the store, and [`Catalog::with`] makes the next catalog of
 //! it.
 
+mod casts;
 mod comments;
 mod delta;
 mod path;
@@ -10,6 +11,7 @@ mod schemas;
 mod snapshot;
 
 pub use crate::ir::Deferral;
+pub use casts::{Cast, CastUse};
 pub use comments::{Comment, Commented};
 pub use delta::{Delta, prefix};
 pub use path::{NAME, Path, Place, SYSTEM_SCHEMAS, Written};

@@ -1,8 +1,9 @@
 //! One version of the catalog.
 
+use super::casts::Cast;
 use super::comments::{Comment, Commented};
 use super::delta::{
-    COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SCHEMA, SEQUENCE, TABLE, TYPE_SCHEMA, VIEW,
+    CAST, COMMENT, Delta, ENUM, FOREIGN_KEY, NEXT_ID, SCHEMA, SEQUENCE, TABLE, TYPE_SCHEMA, VIEW,
 };
 use super::path::{NAME, Path, Place};
 use super::schema::{ForeignKey, Sequence, Table, View};
@@ -44,6 +45,7 @@ pub struct Objects {
     pub(super) schemas_by_name: BTreeMap<Arc<str>, SchemaId>,
     /// The schemas of types that are not in `public`.
     pub(super) type_schemas: BTreeMap<ObjectId, SchemaId>,
+    casts: BTreeMap<ObjectId, Arc<Cast>>,
     /// Tables, views, indexes and sequences of a schema share their names, as in PostgreSQL.
     /// Hidden keys, their sequences, and the indexes of foreign keys have none.
     names: BTreeMap<SchemaId, BTreeMap<String, ObjectId>>,
@@ -87,6 +89,7 @@ impl Default for Objects {
             views: BTreeMap::new(),
             enums: BTreeMap::new(),
             comments: BTreeMap::new(),
+            casts: BTreeMap::new(),
             names: BTreeMap::new(),
         }
     }
@@ -214,6 +217,7 @@ impl Objects {
             (COMMENT, row) => self.apply_comment(id, row)?,
             (SCHEMA, row) => self.apply_schema(SchemaId::from(id), row)?,
             (TYPE_SCHEMA, row) => self.apply_type_schema(id, row)?,
+            (CAST, row) => self.apply_cast(id, row)?,
             (NEXT_ID, Some(row)) => *next_id = from_bytes(row, "next id of the catalog")?,
             _ => return Err(Error::corrupted("key of the catalog is unknown")),
         }
@@ -258,6 +262,19 @@ impl Objects {
             }
             None => drop(self.type_schemas.remove(&id)),
         }
+        Ok(())
+    }
+
+    fn apply_cast(&mut self, id: ObjectId, row: Option<&[u8]>) -> Result<()> {
+        let Some(row) = row else {
+            self.casts.remove(&id);
+            return Ok(());
+        };
+        let cast: Cast = from_bytes(row, "cast of the catalog")?;
+        if cast.id != id {
+            return Err(Error::corrupted("cast of the catalog is damaged"));
+        }
+        self.casts.insert(id, Arc::new(cast));
         Ok(())
     }
 
@@ -393,6 +410,16 @@ impl Objects {
     /// All comments, by id.
     pub fn comments(&self) -> impl Iterator<Item = &Arc<Comment>> {
         self.comments.values()
+    }
+
+    /// All casts that statements have made, by id.
+    pub fn casts(&self) -> impl Iterator<Item = &Arc<Cast>> {
+        self.casts.values()
+    }
+
+    /// The cast between two types that a statement has made.
+    pub fn cast(&self, from: Type, to: Type) -> Option<&Arc<Cast>> {
+        self.casts().find(|cast| cast.is_of(from, to))
     }
 
     /// The comment on an object.

@@ -12,7 +12,7 @@ use crate::catalog::ForeignKey;
 use crate::ir::{Check, ColumnForm, ColumnNumber, Expression, Index, Kind, Op, Value};
 use crate::parse::parsed_expression;
 use crate::run::{Rows, value_over};
-use crate::system::expression_text;
+use crate::system::{Columns, expression_text};
 use sqlparser::ast::{AlterColumnOperation, ColumnDef, ColumnOption, DataType, Expr, Ident};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Type};
@@ -259,7 +259,8 @@ impl Altering<'_> {
         let checks = &mut self.draft.table.relation.checks;
         let is_of_column = |check: &mut Check| check.condition.code.contains(&Op::Column(column));
         for check in checks.extract_if(.., is_of_column) {
-            let text = expression_text(self.draft.catalog, &self.old.relation, &check.condition);
+            let columns = Columns::Of(&self.old.relation);
+            let text = expression_text(self.draft.catalog, columns, &check.condition);
             let condition = text.and_then(|text| parsed_expression(&text)).ok_or_else(|| {
                 let message = format!(
                     "another type of a column of CHECK \"{}\" is not supported",

@@ -43,7 +43,7 @@ impl Draft<'_> {
             Some(ty) => Kind::plain(ty),
             None => kind_of(self.catalog, &definition.data_type)?,
         };
-        if kind.ty.is_of_catalog() {
+        if kind.ty.is_of_catalog() && kind.ty != Type::Oid {
             let message = format!("a column of type {} is not supported", kind.ty.name());
             return Err(Error::unsupported(message, "Only the system catalog has such columns."));
         }

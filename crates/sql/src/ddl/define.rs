@@ -3,8 +3,8 @@
 use super::definition::{Definition, Dropping};
 use super::door::check_drop;
 use super::{
-    alter, comments, extensions, foreign, indexes, moves, schemas, sequences, set_value, table,
-    table_as, types, views,
+    alter, casts, comments, extensions, foreign, indexes, moves, schemas, sequences, set_value,
+    table, table_as, types, views,
 };
 use crate::bind::{own_name, unsupported, written_name};
 use crate::catalog::{Catalog, Delta};
@@ -61,6 +61,9 @@ fn defined(
         let definition = moves::set_schema(catalog, tree)?;
         views::refuse_broken(catalog, &definition)?;
         return Ok(Some(definition));
+    }
+    if let Some(tree) = &statement.cast {
+        return casts::change(catalog, tree).map(Some);
     }
     if let Some(tree) = &statement.table_as {
         return table_as::create(catalog, statement, tree, context, rows).map(Some);

@@ -3,6 +3,7 @@
 
 mod alter;
 mod alter_columns;
+mod casts;
 mod columns;
 mod comments;
 mod counting;
@@ -17,6 +18,7 @@ mod foreign;
 mod generated;
 mod identity;
 mod indexes;
+mod like;
 mod moves;
 mod rebuild;
 mod schemas;

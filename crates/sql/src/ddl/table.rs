@@ -9,7 +9,7 @@ use super::views::{drop_dependents, refuse_view};
 use crate::bind::{new_name, written_name};
 use crate::catalog::{Catalog, Delta, Sequence, Table, Written};
 use crate::ir::{Name, ObjectId, Relation, Space};
-use crate::parse::Statement;
+use crate::parse::{Like, Statement};
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
     CascadeOption, CreateTable, ObjectName, Spanned, Truncate, TruncateIdentityOption,
@@ -36,16 +36,23 @@ pub(super) fn create(
     }
     refuse_name_of_type(catalog, &own)?;
     if tree.columns.len() >= COLUMNS_MAX {
-        let message = format!("tables can have at most {} columns", COLUMNS_MAX - 1);
-        return Err(Error::new(SqlState::TOO_MANY_COLUMNS, message));
+        return Err(too_many_columns());
     }
     let mut draft = new_draft(catalog, statement, context, own);
+    let mut likes = Vec::new();
     for column in &tree.columns {
-        draft.add_column(column)?;
+        match Like::of(column) {
+            Some(like) => likes.extend(draft.add_like(&like)?),
+            None => draft.add_column(column)?,
+        }
+    }
+    if draft.table.relation.columns.len() >= COLUMNS_MAX {
+        return Err(too_many_columns());
     }
     for constraint in &tree.constraints {
         draft.add_constraint(constraint)?;
     }
+    draft.bind_like(likes)?;
     draft.bind_checks()?;
     draft.hide_key();
     draft.bind_keys()?;
@@ -56,6 +63,11 @@ pub(super) fn create(
     assert!(indexes.map(|index| index.id).all(|id| id < next_id), "an id is of one object");
     draft.delta.set_next_id(next_id);
     Ok(Definition::new(TAG, draft.delta))
+}
+
+fn too_many_columns() -> Error {
+    let message = format!("tables can have at most {} columns", COLUMNS_MAX - 1);
+    Error::new(SqlState::TOO_MANY_COLUMNS, message)
 }
 
 /// A table without columns.

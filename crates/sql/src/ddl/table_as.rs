@@ -109,6 +109,10 @@ fn add_columns(draft: &mut Draft<'_>, tree: &TableAs, columns: &[OutputColumn]) 
             let message = format!("column \"{name}\" specified more than once");
             return Err(Error::new(SqlState::DUPLICATE_COLUMN, message));
         }
+        if kind.ty == Type::Record {
+            let message = format!("column \"{name}\" has pseudo-type record");
+            return Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
         if kind.ty.is_of_catalog() {
             let message = format!("a column of type {} is not supported", kind.ty.name());
             return Err(Error::unsupported(message, "Cast it to text or integer."));

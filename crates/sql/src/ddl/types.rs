@@ -5,9 +5,10 @@ use super::alter;
 use super::definition::{Definition, Dropping, already_there, move_target, refuse_owner};
 use super::views::{self, dependent, drop_dependents};
 use crate::bind::{Binder, name_of, new_name, unsupported, written_name};
-use crate::catalog::{Catalog, Delta, Table, View};
+use crate::catalog::{Cast, Catalog, Delta, Table, View};
 use crate::ir::{
-    ColumnForm, ColumnNumber, Expression, Index, Kind, Name, Op, SchemaId, Value, to_bytes,
+    ColumnForm, ColumnNumber, Expression, Index, Kind, Name, ObjectId, Op, SchemaId, Value,
+    to_bytes,
 };
 use crate::parse::{Statement, TypeMove, TypePlace};
 use crate::run::{Context, Rows};
@@ -204,11 +205,26 @@ pub(super) fn drop(
             }
         };
         let columns = columns_of(&current, ty);
+        let casts: Vec<_> =
+            current.casts().filter(|cast| cast.names(Type::Enum(ty))).cloned().collect();
         refuse_expressions(&current, ty)?;
-        if !columns.is_empty() && !dropping.cascade {
-            return Err(depended_on(&current, ty, columns.iter().map(DependentColumn::line)));
+        let shown = |cast: &Arc<Cast>| shown_cast(&current, cast);
+        let shown_casts: Vec<String> = casts.iter().map(shown).collect();
+        if !(dropping.cascade || columns.is_empty() && casts.is_empty()) {
+            // What was made first is told first.
+            let of = current.shown_type(Type::Enum(ty));
+            let line = |cast: &String| format!("{cast} depends on type {of}");
+            let casts = casts.iter().map(|cast| cast.id).zip(shown_casts.iter().map(line));
+            let mut lines: Vec<_> = columns.iter().map(|it| (it.id, it.line())).collect();
+            lines.extend(casts);
+            lines.sort_by_key(|(id, _)| *id);
+            return Err(depended_on(&current, ty, lines.into_iter().map(|(_, line)| line)));
         }
         let mut notices = Vec::new();
+        for (cast, shown) in casts.iter().zip(&shown_casts) {
+            notices.push(format!("drop cascades to {shown}"));
+            definition.delta.drop_cast(cast.id);
+        }
         for column in &columns {
             let tree = column.drop();
             let part = alter::alter(&current, statement, &tree, context, rows)?;
@@ -232,8 +248,15 @@ pub(super) fn drop(
     Ok(definition)
 }
 
+fn shown_cast(catalog: &Catalog, cast: &Cast) -> String {
+    let name = |oid| catalog.type_by_oid(Oid::new(oid)).map(Type::name).unwrap_or_default();
+    format!("cast from {} to {}", name(cast.from), name(cast.to))
+}
+
 /// A column of the type.
 struct DependentColumn {
+    /// The table's id.
+    id: ObjectId,
     table: Name,
     schema: String,
     shown: String,
@@ -275,10 +298,11 @@ fn columns_of(catalog: &Catalog, ty: EnumType) -> Vec<DependentColumn> {
         for column in &table.relation.columns {
             // Rows still have values of dropped columns, by the definition in the table.
             if column.kind.ty.enum_type() == Some(ty) && !column.is_hidden() {
+                let id = table.relation.id;
                 let (table, name) = (table.relation.name.clone(), column.name.clone());
                 let schema = catalog.schema_name(table.schema).to_owned();
                 let (shown, ty) = (catalog.shown(&table), catalog.shown_type(column.kind.ty));
-                all.push(DependentColumn { table, schema, shown, name, ty });
+                all.push(DependentColumn { id, table, schema, shown, name, ty });
             }
         }
     }

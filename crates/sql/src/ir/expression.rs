@@ -221,6 +221,10 @@ pub enum Function {
     Array(ArrayFunction),
     /// `pg_notify`: tells listeners of a channel when the transaction has committed.
     Notify,
+    /// `ROW(...)`
+    MakeRecord,
+    /// The row of a table; NULL if it has no value.
+    TableRow,
 }
 
 /// A random value, another one for each row.
@@ -298,6 +302,20 @@ impl Expression {
     /// Whether it notifies listeners.
     pub fn notifies(&self) -> bool {
         self.code.iter().any(|op| matches!(op, Op::Call(Function::Notify, _)))
+    }
+
+    /// Whether it reads nothing of the system but functions of the session over constants and
+    /// parameters.
+    pub fn needs_session_only(&self) -> bool {
+        let is_known = |op: &Op| matches!(op, Op::Constant(_) | Op::Parameter(_));
+        self.code.iter().enumerate().all(|(at, op)| match op {
+            Op::System(SystemFunction::ProcessId | SystemFunction::CurrentSetting, count) => {
+                let arguments = at.checked_sub(*count as usize).map(|begin| &self.code[begin..at]);
+                arguments.is_some_and(|arguments| arguments.iter().all(is_known))
+            }
+            Op::System(..) => false,
+            _ => true,
+        })
     }
 
     /// Whether it reads the system catalog or the session, or is a regular expression.

@@ -186,6 +186,14 @@ impl Plan {
         needs
     }
 
+    /// Whether all that it reads so are functions of the session whose values can stand in their
+    /// place, as they depend on constants and parameters only.
+    pub fn needs_session_only(&self) -> bool {
+        let mut is_only = !self.has_system_rows();
+        self.each_expression(&mut |expression| is_only &= expression.needs_session_only());
+        is_only
+    }
+
     /// The claims of rows that it makes, each once.
     pub fn claims(&self) -> Vec<Claim> {
         let mut claims: Vec<Claim> = Vec::new();

@@ -1,5 +1,6 @@
 //! Statements about the session, which neither read rows nor change any.
 
+use super::cast::{CastChange, CastStatement};
 use super::locks::{LockTable, lock_table};
 use super::modes::{BlockModes, Verb};
 use super::own::{Fetch, Own};
@@ -182,6 +183,7 @@ impl Statement {
             _ if self.table_as.is_some() || self.sets_value() => return None,
             _ if self.sequence.is_some() => "ALTER SEQUENCE",
             _ if self.type_move.is_some() => "ALTER TYPE",
+            _ if self.cast.is_some() => self.command_of_cast(),
             _ if self.comment.is_some() => "COMMENT",
             _ if self.view_change.is_some() => "ALTER VIEW",
             Tree::CreateTable(_) => "CREATE TABLE",
@@ -202,9 +204,16 @@ impl Statement {
         Some(command.to_owned())
     }
 
+    fn command_of_cast(&self) -> &'static str {
+        match self.cast.as_deref() {
+            Some(CastStatement { change: CastChange::Drop { .. }, .. }) => "DROP CAST",
+            _ => "CREATE CAST",
+        }
+    }
+
     /// Whether it is a definition that has no tree.
     fn has_no_tree(&self) -> bool {
-        let is_of_types = self.type_move.is_some() || self.comment.is_some();
+        let is_of_types = self.type_move.is_some() || self.cast.is_some() || self.comment.is_some();
         let is_of_views = self.view_change.is_some() || self.set_schema.is_some();
         self.sequence.is_some() || self.table_as.is_some() || is_of_types || is_of_views
     }

@@ -3,13 +3,16 @@
 
 mod alter_type;
 mod alter_view;
+mod cast;
 mod channel;
 mod comment;
 mod configs;
 mod conflict;
 mod control;
 mod database;
+mod explain;
 mod forgiving;
+mod like;
 mod limits;
 mod locks;
 mod modes;
@@ -30,11 +33,14 @@ mod view;
 
 pub(crate) use alter_type::{TypeMove, TypePlace};
 pub(crate) use alter_view::{ViewChange, ViewPlace};
+pub(crate) use cast::{CastChange, CastStatement, CastWay};
 pub(crate) use comment::{CommentOn, CommentTarget};
 pub use configs::{ConfigValue, SetConfig};
 pub(crate) use conflict::place_of_expression;
 pub use control::Control;
 pub use database::{DatabaseOption, DatabaseStatement};
+pub use explain::{Explain, ExplainFormat};
+pub(crate) use like::Like;
 pub use limits::{DEPTH_MAX, LEVELS_MAX, SET_OPERATIONS_MAX, TEXT_BYTES_MAX};
 pub(crate) use locks::strength_of;
 pub use locks::{LockMode, LockTable};

@@ -2,12 +2,14 @@
 
 use super::alter_type::{self, TypeMove};
 use super::alter_view::{self, ViewChange};
+use super::cast::{self, CastStatement};
 use super::channel::{self, ChannelStatement};
 use super::comment::{self, CommentOn};
 use super::configs::{self, SetConfig};
 use super::conflict;
 use super::control::Control;
 use super::forgiving;
+use super::like;
 use super::limits::{self, DEPTH_MAX, STATEMENTS_MAX, TEXT_BYTES_MAX};
 use super::modes;
 use super::own::{self, Declared};
@@ -55,6 +57,8 @@ pub struct Statement {
     pub(crate) set_schema: Option<Box<SetSchema>>,
     /// COMMENT ON, of which there is no tree.
     pub(crate) comment: Option<Box<CommentOn>>,
+    /// CREATE CAST or DROP CAST, of which there is no tree.
+    pub(crate) cast: Option<Box<CastStatement>>,
     /// The expressions in targets of ON CONFLICT, for which names stand in the tree.
     pub(crate) expressions: Arc<[ast::Expr]>,
     /// The cursor that it declares.
@@ -78,6 +82,7 @@ struct Found {
     comment: Option<Box<CommentOn>>,
     view_change: Option<Box<ViewChange>>,
     set_schema: Option<Box<SetSchema>>,
+    cast: Option<Box<CastStatement>>,
     is_notify: bool,
     /// A definition in DO.
     forgiving: Option<Box<Statement>>,
@@ -87,7 +92,7 @@ impl Found {
     fn of(tree: ast::Statement) -> Found {
         let (own, sequence, identities) = (None, None, Vec::new());
         let (table_as, type_move, comment, view_change) = (None, None, None, None);
-        let (is_notify, forgiving, set_schema) = (false, None, None);
+        let (is_notify, forgiving, set_schema, cast) = (false, None, None, None);
         Found {
             tree,
             own,
@@ -98,6 +103,7 @@ impl Found {
             comment,
             view_change,
             set_schema,
+            cast,
             is_notify,
             forgiving,
         }
@@ -160,12 +166,7 @@ pub(crate) fn parsed_expression(text: &str) -> Option<ast::Expr> {
 /// # Errors
 /// As [`parse`], and `OUT_OF_MEMORY` if the grant's pool has too little.
 pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(Error::new(
-            SqlState::LIMIT_EXCEEDED,
-            format!("statement has {} bytes, at most {TEXT_BYTES_MAX} are accepted", text.len()),
-        ));
-    }
+    check_bytes(text)?;
     // The text, and what tokens have of it.
     grant.grow_to(2 * text.len() + size::check_text(text)?)?;
     let lines = Lines::of(text);
@@ -174,7 +175,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
         let at = lines.position(error.location);
         Error::new(SqlState::SYNTAX_ERROR, lower_first(&error.message)).at(at)
     })?;
-    let mut tokens = rewritten::rewritten(signs::mended(strings::joined(tokens)));
+    let mut tokens = rewritten::rewritten(like::replaced(signs::mended(strings::joined(tokens))));
     limits::check(&tokens)?;
     let bytes = size::check_tokens(&tokens)?;
     grant.grow_to(3 * text.len() + bytes.of_tokens + bytes.of_trees)?;
@@ -199,7 +200,7 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             return *statement;
         }
         let Found { tree, own, sequence, identities, .. } = found;
-        let Found { table_as, type_move, comment, view_change, set_schema, is_notify, .. } = found;
+        let Found { table_as, type_move, comment, view_change, set_schema, cast, .. } = found;
         let is_view = matches!(tree, ast::Statement::CreateView(_));
         let text = is_view.then(|| shared.get_or_insert_with(|| text.into()).clone());
         let (tree, declared) = own::cursor(tree);
@@ -218,9 +219,10 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
             comment,
             view_change,
             set_schema,
+            cast,
             expressions,
             declared,
-            is_notify,
+            is_notify: found.is_notify,
             forgiven: None,
             configs,
         }
@@ -228,6 +230,15 @@ pub fn parse_within(text: &str, grant: &Grant) -> Result<Vec<Statement>> {
     let statements = trees.into_iter().enumerate().map(statement).collect();
     grant.shrink_to(2 * text.len() + bytes.of_trees);
     Ok(statements)
+}
+
+fn check_bytes(text: &str) -> Result<()> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    let bytes = text.len();
+    let message = format!("statement has {bytes} bytes, at most {TEXT_BYTES_MAX} are accepted");
+    Err(Error::new(SqlState::LIMIT_EXCEEDED, message))
 }
 
 /// The statements between semicolons.
@@ -293,6 +304,9 @@ fn statement(parser: &mut Parser<'_>) -> std::result::Result<Found, ParserError>
     }
     if let Some(change) = alter_view::view_change(parser)? {
         return Ok(Found { view_change: Some(Box::new(change)), ..Found::without_tree() });
+    }
+    if let Some(change) = cast::cast(parser)? {
+        return Ok(Found { cast: Some(Box::new(change)), ..Found::without_tree() });
     }
     if let Some(said) = comment::comment_on(parser)? {
         return Ok(Found { comment: Some(Box::new(said)), ..Found::without_tree() });

@@ -64,7 +64,7 @@ fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
                 .ok()
                 .filter(|value| *value >= 0)
                 .map(Datum::Int4)
-                .ok_or_else(|| out_of_range(Type::Oid)),
+                .ok_or_else(|| Error::new(SqlState::NUMERIC_OUT_OF_RANGE, "OID out of range")),
             _ => Err(impossible(&datum, ty)),
         },
         _ if ty.is_number() => number(&datum, ty),

@@ -11,7 +11,7 @@ use super::{
 use crate::ir::{ArrayFunction, Function};
 use std::cmp::Ordering;
 use values::time::{Field, truncate, truncate_interval, truncate_zoned};
-use values::{Array, Datum, Error, Result, SqlState, Zone};
+use values::{Array, Datum, Error, RECORD_DEPTH_MAX, Result, SqlState, Zone, record_depth};
 
 /// The result of a function. The steps of what takes longer than copies of its values are counted
 /// in `rows`.
@@ -198,6 +198,14 @@ fn with_nulls(function: Function, arguments: &[Datum]) -> Result<Option<Datum>> 
         }
         (Function::MakeArray, [Datum::Array(like), items @ ..]) => {
             Datum::Array(Box::new(Array::new(like.element(), items.to_vec())?))
+        }
+        (Function::TableRow, fields) if fields.iter().all(Datum::is_null) => Datum::Null,
+        (Function::MakeRecord | Function::TableRow, fields) => {
+            if fields.iter().map(record_depth).max() >= Some(RECORD_DEPTH_MAX) {
+                let message = format!("records are nested deeper than {RECORD_DEPTH_MAX} levels");
+                return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+            }
+            Datum::Record(fields.into())
         }
         (Function::EnumRange, [Datum::Array(all), low, high]) => {
             let is_within = |value: &&Datum| {

@@ -6,7 +6,7 @@ use super::path::Key;
 use super::rows::{Entry, Rows};
 use crate::catalog::Catalog;
 use crate::ir::{Index, KeyColumn, ObjectId, Relation};
-use crate::system::{Writer, key_text};
+use crate::system::{Columns, Writer, key_text};
 use values::{Datum, Error, Result, SqlState, Zone, key, text};
 
 /// Room for most keys, so that they do not grow while they are made.
@@ -185,7 +185,7 @@ pub(super) fn duplicate(
     let values = values.collect::<Result<Vec<&Datum>>>()?;
     // No expression of an index names a sequence.
     let catalog = &Catalog::default();
-    let writer = Writer { catalog, relation, pretty: true, source: None };
+    let writer = Writer { catalog, columns: Columns::Of(relation), pretty: true, source: None };
     let name = |column: &KeyColumn| match index.expression_of(column) {
         Some(computed) => key_text(&writer, &computed.value),
         None => relation.columns[usize::from(column.column)].name.clone(),

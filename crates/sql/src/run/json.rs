@@ -13,6 +13,12 @@ pub(super) fn of(value: &Datum, zone: &Zone) -> Result<Json> {
         Datum::Jsonb(json) => (**json).clone(),
         Datum::Json(text) => Json::parse(text)?,
         Datum::Array(array) => of_array(array, zone)?,
+        Datum::Record(fields) => {
+            let member = |(at, field): (usize, &Datum)| {
+                Ok((format!("f{}", at + 1).into(), of(field, zone)?))
+            };
+            Json::object(fields.iter().enumerate().map(member).collect::<Result<_>>()?)
+        }
         Datum::Int2(_)
         | Datum::Int4(_)
         | Datum::Int8(_)

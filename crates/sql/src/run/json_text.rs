@@ -13,6 +13,7 @@ pub(super) fn of(value: &Datum, zone: &Zone) -> Result<String> {
             other => text::print(other, zone),
         },
         Datum::Array(array) => of_array(array, zone)?,
+        Datum::Record(fields) => of_record(fields, zone)?,
         Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) => text::print(value, zone),
         Datum::Float4(_) | Datum::Float8(_) | Datum::Numeric(_) => {
             let shown = text::print(value, zone);
@@ -22,6 +23,13 @@ pub(super) fn of(value: &Datum, zone: &Zone) -> Result<String> {
         Datum::Timestamp(_) | Datum::Timestamptz(_) => string(with_t(&text::print(value, zone))),
         other => string(text::print(other, zone)),
     })
+}
+
+/// An object whose keys say the places of the fields.
+fn of_record(fields: &[Datum], zone: &Zone) -> Result<String> {
+    let member = |(at, field): (usize, &Datum)| Ok(format!("\"f{}\":{}", at + 1, of(field, zone)?));
+    let members = fields.iter().enumerate().map(member).collect::<Result<Vec<_>>>()?;
+    Ok(format!("{{{}}}", members.join(",")))
 }
 
 /// Text that is JSON.

@@ -98,9 +98,13 @@ fn cost(function: Function) -> Cost {
         F::Now | F::Extract | F::Age | F::MakeDate | F::MakeTime | F::MakeTimestamp => Cost::Copied,
         F::DateBin | F::IsFinite | F::FromEpoch | F::Scale | F::ScaleDown => Cost::Copied,
         F::SequenceNumber | F::SequenceNumberAfter | F::EnumRange => Cost::Copied,
-        F::MakeArray | F::Subscript | F::ArrayUpper | F::ArrayLower | F::ArrayLength => {
-            Cost::Copied
-        }
+        F::MakeArray
+        | F::MakeRecord
+        | F::TableRow
+        | F::Subscript
+        | F::ArrayUpper
+        | F::ArrayLower
+        | F::ArrayLength => Cost::Copied,
         F::ArrayPosition | F::ArrayCount | F::JsonType | F::JsonArrayLength => Cost::Copied,
         F::ArrayConcat | F::ArrayAppend | F::ArrayPrepend | F::ArrayRemove => Cost::Times(4),
         F::Length | F::Lower | F::Upper | F::Position => Cost::Times(4),

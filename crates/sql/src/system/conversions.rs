@@ -21,7 +21,7 @@ const OF_ARRAYS: (&str, [i32; 4]) = ("array_", [750, 751, 2_400, 2_401]);
 const OF_ENUMS: (&str, [i32; 4]) = ("enum_", [3_506, 3_507, 3_532, 3_533]);
 
 /// Types with what the names of their functions begin with.
-const OF_TYPES: [(Type, &str, [i32; 4]); 27] = [
+const OF_TYPES: [(Type, &str, [i32; 4]); 28] = [
     (Type::Bool, "bool", [1_242, 1_243, 2_436, 2_437]),
     (Type::Bytea, "bytea", [1_244, 31, 2_412, 2_413]),
     (Type::Letter, "char", [1_245, 33, 2_434, 2_435]),
@@ -49,6 +49,7 @@ const OF_TYPES: [(Type, &str, [i32; 4]); 27] = [
     (Type::Jsonb, "jsonb_", [3_806, 3_804, 3_805, 3_803]),
     (Type::Regnamespace, "regnamespace", [4_084, 4_085, 4_087, 4_088]),
     (Type::Regrole, "regrole", [4_098, 4_092, 4_094, 4_095]),
+    (Type::Record, "record_", [2_290, 2_291, 2_402, 2_403]),
 ];
 
 const OF_MODIFIERS: [(Type, [i32; 2]); 7] = [

@@ -2,7 +2,7 @@
 
 use super::names::quoted;
 use super::objects::{Constraint, Demand, IndexObject, indexes};
-use super::shown::{Writer, expression, key_text};
+use super::shown::{Columns, Writer, expression, key_text};
 use crate::bind::shown_text;
 use crate::catalog::{Catalog, Deferral, Table, View};
 use crate::ir::{Check, ColumnNumber, Expression, Function, KeyColumn, Op, Referential};
@@ -26,12 +26,12 @@ fn key_column(writer: &Writer<'_>, index: &IndexObject<'_>, key: &KeyColumn) -> 
 fn key_name(writer: &Writer<'_>, index: &IndexObject<'_>, key: &KeyColumn) -> String {
     match index.own.and_then(|own| own.expression_of(key)) {
         Some(computed) => key_text(writer, &computed.value),
-        None => quoted(&writer.relation.columns[usize::from(key.column)].name),
+        None => quoted(&index.table.relation.columns[usize::from(key.column)].name),
     }
 }
 
 fn writer<'c>(catalog: &'c Catalog, index: &IndexObject<'c>, pretty: bool) -> Writer<'c> {
-    Writer { catalog, relation: &index.table.relation, pretty, source: None }
+    Writer { catalog, columns: Columns::Of(&index.table.relation), pretty, source: None }
 }
 
 /// The names of the columns of an index: an expression is called like its function.
@@ -160,7 +160,7 @@ pub(super) fn of_check(
     check: &Check,
     pretty: bool,
 ) -> Option<String> {
-    let writer = Writer { catalog, relation: &table.relation, pretty, source: None };
+    let writer = Writer { catalog, columns: Columns::Of(&table.relation), pretty, source: None };
     expression(&writer, &check.condition, None)
 }
 
@@ -217,6 +217,6 @@ pub(super) fn of_default(
         return None;
     }
     let source = info.default_text.as_deref();
-    let writer = Writer { catalog, relation: &table.relation, pretty, source };
+    let writer = Writer { catalog, columns: Columns::Of(&table.relation), pretty, source };
     expression(&writer, default, Some(kind)).or_else(|| info.default_text.clone())
 }

@@ -34,5 +34,5 @@ pub use services::{AdvisoryLock, Services, SessionActivity};
 pub use session::{
     NAME, OpenCursor, PreparedStatement, SERVER_VERSION, Session, SessionValues, System, version,
 };
-pub(crate) use shown::{Writer, expression_text, key_text};
+pub(crate) use shown::{ColumnName, Columns, Names, Writer, expression_text, key_text};
 pub(crate) use type_names::named as type_named;

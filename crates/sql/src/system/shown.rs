@@ -3,20 +3,48 @@
 use super::names::quoted;
 use super::shown_calls::{Bond, Part, function_call};
 use crate::catalog::Catalog;
-use crate::ir::{Expression, Function, Kind, Op, Random, Relation};
+use crate::ir::{Expression, Function, Kind, Op, QueryNumber, Random, Relation, Use};
+use std::collections::BTreeMap;
 use values::{Datum, Type, Zone, text};
 
 /// Writes programs.
 pub(crate) struct Writer<'c> {
     /// Where sequences have their names.
     pub(crate) catalog: &'c Catalog,
-    /// The table whose columns they name.
-    pub(crate) relation: &'c Relation,
+    /// The columns that they name.
+    pub(crate) columns: Columns<'c>,
     /// Brackets only where they are needed.
     pub(crate) pretty: bool,
     /// The expression as it was written, which says what a program does not: `now()` or
     /// `CURRENT_TIMESTAMP`.
     pub(crate) source: Option<&'c str>,
+}
+
+/// The columns that a program names.
+#[derive(Clone, Copy)]
+pub(crate) enum Columns<'c> {
+    /// Those of a table.
+    Of(&'c Relation),
+    /// Those of the rows of a query, and of the rows around it.
+    Named(Names<'c>),
+}
+
+/// What the columns of rows are called.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'c> {
+    /// Those of the row itself.
+    pub(crate) own: &'c [ColumnName],
+    /// Those of the rows in which its query is computed, by the depths of their queries.
+    pub(crate) outer: &'c BTreeMap<u16, Vec<ColumnName>>,
+}
+
+/// What a column is called.
+#[derive(Clone, Default)]
+pub(crate) struct ColumnName {
+    /// Its text; `None` if it has none.
+    pub(crate) text: Option<String>,
+    /// Its type, if that is known.
+    pub(crate) ty: Option<Type>,
 }
 
 /// An expression over the rows of a table; `own` is the type that its value gets by itself, whose
@@ -41,13 +69,13 @@ pub(super) fn expression(
     Some(part.text)
 }
 
-/// An expression over the rows of a table as EXPLAIN shows it, without brackets around it.
+/// An expression over rows as EXPLAIN shows it, without brackets around it.
 pub(crate) fn expression_text(
     catalog: &Catalog,
-    relation: &Relation,
+    columns: Columns<'_>,
     expression: &Expression,
 ) -> Option<String> {
-    let writer = Writer { catalog, relation, pretty: false, source: None };
+    let writer = Writer { catalog, columns, pretty: false, source: None };
     writer.program(&expression.code).map(|part| writer.bare(&part).to_owned())
 }
 
@@ -72,6 +100,12 @@ pub(crate) fn key_text(writer: &Writer<'_>, expression: &Expression) -> String {
     if is_call { part.text } else { format!("({})", part.text) }
 }
 
+impl ColumnName {
+    fn part(&self) -> Option<Part> {
+        Some(Part::new(self.text.clone()?, Bond::Whole, self.ty))
+    }
+}
+
 /// A constant's text in quotes, as PostgreSQL shows expressions: backslashes are themselves.
 fn in_quotes(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -94,10 +128,14 @@ impl Writer<'_> {
                 Op::Next(_) => self.sequence_number(op, code, &mut at)?,
                 Op::Random(Random::Fraction) => function_call("random()", Type::Float8),
                 Op::Random(Random::Uuid) => function_call("gen_random_uuid()", Type::Uuid),
-                Op::Column(column) => {
-                    let column = self.relation.columns.get(usize::from(*column))?;
-                    Part::new(quoted(&column.name), Bond::Whole, Some(column.kind.ty))
-                }
+                Op::Column(column) => self.column(usize::from(*column))?,
+                Op::Outer(depth, column) => match self.columns {
+                    Columns::Of(_) => return None,
+                    Columns::Named(names) => {
+                        names.outer.get(depth)?.get(usize::from(*column))?.part()?
+                    }
+                },
+                Op::Query(of, number) => self.query(*of, *number, &mut stack)?,
                 Op::Cast(kind, _) => self.cast(stack.pop()?, *kind),
                 Op::Call(function, count) => {
                     let begin = stack.len().checked_sub(*count as usize)?;
@@ -134,6 +172,42 @@ impl Writer<'_> {
         }
         let part = stack.pop()?;
         stack.is_empty().then_some(part)
+    }
+
+    fn column(&self, at: usize) -> Option<Part> {
+        match self.columns {
+            Columns::Of(relation) => {
+                let column = relation.columns.get(at)?;
+                Some(Part::new(quoted(&column.name), Bond::Whole, Some(column.kind.ty)))
+            }
+            Columns::Named(names) => names.own.get(at)?.part(),
+        }
+    }
+
+    /// What is made of the rows of a query, which EXPLAIN shows below.
+    fn query(&self, of: Use, number: QueryNumber, stack: &mut Vec<Part>) -> Option<Part> {
+        if let Columns::Of(_) = self.columns {
+            return None;
+        }
+        let query = format!("SubPlan {}", usize::from(number) + 1);
+        let mut operands = |count: u16| {
+            let begin = stack.len().checked_sub(usize::from(count))?;
+            let texts: Vec<String> = stack.drain(begin..).map(|part| part.text).collect();
+            Some(if count == 1 { texts.concat() } else { format!("({})", texts.join(", ")) })
+        };
+        let (text, bond) = match of {
+            Use::Value => (format!("({query})"), Bond::Whole),
+            Use::Exists => (format!("EXISTS({query})"), Bond::Whole),
+            Use::Array(_) | Use::ArrayOf(_) => (format!("ARRAY({query})"), Bond::Whole),
+            Use::Any(Function::Equal, count) => {
+                (format!("({} = ANY ({query}))", operands(count)?), Bond::Other)
+            }
+            Use::All(Function::NotEqual, count) => {
+                (format!("({} <> ALL ({query}))", operands(count)?), Bond::Other)
+            }
+            Use::Any(..) | Use::All(..) => return None,
+        };
+        Some(Part::new(text, bond, None))
     }
 
     /// `nextval(...)`, whose program begins with this operation.

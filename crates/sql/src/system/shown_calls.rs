@@ -255,6 +255,9 @@ impl Writer<'_> {
     /// Parts of arrays, comparisons with their items, and regular expressions with groups.
     fn of_parts(&self, function: Function, arguments: &[Part], own: Type) -> Option<Part> {
         match function {
+            Function::MakeRecord | Function::TableRow => {
+                Some(function_call(&format!("ROW({})", list(arguments)), Type::Record))
+            }
             Function::Array(ArrayFunction::CompareAny) => self.compared_items(arguments, "ANY"),
             Function::Array(ArrayFunction::CompareAll) => self.compared_items(arguments, "ALL"),
             Function::Subscript | Function::Array(ArrayFunction::Item) => {

@@ -35,7 +35,10 @@ pub(super) fn short_name(ty: Type) -> String {
 
 /// The type with this name of PostgreSQL's own, or as statements write it.
 pub(crate) fn named(name: &str) -> Option<Type> {
-    let both = || Type::scalars().chain(Type::scalars().filter_map(Type::array));
+    let both = || {
+        let all = || Type::scalars().chain([Type::Record]);
+        all().chain(all().filter_map(Type::array))
+    };
     let alias = match name {
         "int" => "integer",
         "decimal" => "numeric",

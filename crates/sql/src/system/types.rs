@@ -6,7 +6,8 @@ use super::relations::Known;
 use super::rows::Row;
 use super::session::System;
 use super::type_names::short_name;
-use crate::catalog::Catalog;
+use crate::catalog::{Cast, CastUse, Catalog};
+use std::sync::Arc;
 use values::{EnumType, Type};
 
 /// `typlen`
@@ -29,7 +30,7 @@ pub(super) fn alignment(ty: Type) -> &'static str {
             _ => "i",
         },
         Type::Uuid | Type::Name => "c",
-        Type::Interval => "d",
+        Type::Interval | Type::Record => "d",
         ty => match length(ty) {
             1 => "c",
             2 => "s",
@@ -61,8 +62,22 @@ fn schema(catalog: &Catalog, ty: Type) -> i32 {
     ty.enum_type().map_or(PG_CATALOG, |own| catalog.schema_of_type(own).number() as i32)
 }
 
+fn is_of_records(ty: Type) -> bool {
+    ty.element().unwrap_or(ty) == Type::Record
+}
+
+/// `typtype`
+fn form(ty: Type) -> &'static str {
+    match ty {
+        Type::Enum(_) => "e",
+        ty if is_of_records(ty) => "p",
+        _ => "b",
+    }
+}
+
 fn category(ty: Type) -> &'static str {
     match ty {
+        ty if is_of_records(ty) => "P",
         Type::Array(_) => "A",
         Type::Enum(_) => "E",
         Type::Bool => "B",
@@ -113,6 +128,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
     match own {
         "pg_type" => Some(types(&system.catalog, relation)),
         "pg_enum" => Some(labels(&system.catalog, relation)),
+        "pg_cast" => Some(casts(&system.catalog, relation)),
         _ => None,
     }
 }
@@ -131,9 +147,29 @@ fn labels(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
     all.map(row).collect()
 }
 
+/// The casts that statements have made.
+fn casts(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
+    let row = |cast: &Arc<Cast>| {
+        let context = match cast.use_in {
+            CastUse::Explicit => "e",
+            CastUse::Assignment => "a",
+            CastUse::Implicit => "i",
+        };
+        Row::of(relation)
+            .set("oid", cast.id.number() as i32)
+            .set("castsource", cast.from as i32)
+            .set("casttarget", cast.to as i32)
+            .set("castfunc", 0)
+            .set("castcontext", context)
+            .set("castmethod", "i")
+    };
+    catalog.casts().map(row).collect()
+}
+
 fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
     let id = |ty: Option<Type>| ty.map_or(0, |ty| ty.oid().number() as i32);
-    let all = || Type::scalars().chain(catalog.enums().map(Type::Enum));
+    let records = [Type::Record];
+    let all = || Type::scalars().chain(records).chain(catalog.enums().map(Type::Enum));
     let all = all().chain(all().filter_map(Type::array));
     let row = |ty: Type| {
         let known = conversions::of(ty);
@@ -145,7 +181,7 @@ fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
             .set("typowner", OWNER)
             .set("typlen", length(ty))
             .set("typbyval", is_by_value(ty))
-            .set("typtype", if matches!(ty, Type::Enum(_)) { "e" } else { "b" })
+            .set("typtype", form(ty))
             .set("typcategory", category(ty))
             .set(
                 "typispreferred",

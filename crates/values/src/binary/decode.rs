@@ -58,6 +58,7 @@ pub fn decode(ty: Type, bytes: &[u8]) -> Result<Datum> {
         Type::Time => Datum::Time(Time::from_microseconds(i64::from_be_bytes(fixed(ty, bytes)?))?),
         Type::Enum(ty) => Datum::Enum(ty.parse(utf8(bytes)?)?),
         Type::Array(_) => Datum::Array(Box::new(decode_array(ty, bytes)?)),
+        Type::Record => return Err(text::no_record()),
     })
 }
 

@@ -5,7 +5,7 @@ use super::{
     NUMERIC_POSITIVE,
 };
 use crate::numeric::Digits;
-use crate::{Array, Datum, Numeric};
+use crate::{Array, Datum, Numeric, Type};
 
 /// Appends the bytes of a value; none of NULL, which callers tell apart.
 pub fn encode(datum: &Datum, bytes: &mut Vec<u8>) {
@@ -39,6 +39,23 @@ pub fn encode(datum: &Datum, bytes: &mut Vec<u8>) {
         Datum::Time(time) => bytes.extend_from_slice(&time.microseconds().to_be_bytes()),
         Datum::Enum(value) => bytes.extend_from_slice(value.label().as_bytes()),
         Datum::Array(array) => encode_array(array, bytes),
+        Datum::Record(fields) => encode_record(fields, bytes),
+    }
+}
+
+/// The number of fields, and of each its type, the number of its bytes and these.
+fn encode_record(fields: &[Datum], bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&(fields.len() as i32).to_be_bytes());
+    for field in fields {
+        let ty = field.kind().unwrap_or(Type::Text);
+        bytes.extend_from_slice(&ty.oid().number().to_be_bytes());
+        let at = bytes.len();
+        bytes.extend_from_slice(&(-1_i32).to_be_bytes());
+        if !field.is_null() {
+            encode(field, bytes);
+            let length = ((bytes.len() - at - 4) as i32).to_be_bytes();
+            bytes[at..at + 4].copy_from_slice(&length);
+        }
     }
 }
 

@@ -60,6 +60,8 @@ pub enum Type {
     Json,
     /// `time without time zone`
     Time,
+    /// `record`: a row of values, which no table has in a column.
+    Record,
     /// An enum type.
     Enum(EnumType),
     /// An array of one of the others.
@@ -113,7 +115,7 @@ const fn known(
     Known { ty, name, oid: Oid(oid), array_oid: Oid(array_oid), fixed_bytes }
 }
 
-const KNOWN: [Known; 27] = [
+const KNOWN: [Known; 28] = [
     known(Type::Bool, "boolean", 16, 1000, Some(1)),
     known(Type::Int2, "smallint", 21, 1005, Some(2)),
     known(Type::Int4, "integer", 23, 1007, Some(4)),
@@ -141,6 +143,7 @@ const KNOWN: [Known; 27] = [
     known(Type::Regrole, "regrole", 4096, 4097, Some(4)),
     known(Type::Json, "json", 114, 199, None),
     known(Type::Time, "time without time zone", 1083, 1183, Some(8)),
+    known(Type::Record, "record", 2249, 2287, None),
 ];
 
 /// Set in the stored code of an array.
@@ -149,9 +152,9 @@ const ARRAY_BIT: u8 = 0x80;
 const ENUM_CODE: u8 = 0x7f;
 
 impl Type {
-    /// All types that are no arrays and that no statement makes.
+    /// All types of columns that are no arrays and that no statement makes.
     pub fn scalars() -> impl Iterator<Item = Type> {
-        KNOWN.iter().map(|known| known.ty)
+        KNOWN.iter().map(|known| known.ty).filter(|ty| *ty != Type::Record)
     }
 
     /// The place in the table; of an array, that of its items. Enums have none.
@@ -184,6 +187,7 @@ impl Type {
             Type::Regrole => 24,
             Type::Json => 25,
             Type::Time => 26,
+            Type::Record => 27,
             Type::Enum(_) | Type::Array(Element(Item::Enum(_))) => return None,
             Type::Array(Element(Item::Known(place))) => place,
         })
@@ -291,7 +295,7 @@ impl Type {
 
     /// Whether values may be in keys of tables and indexes.
     pub fn may_be_key(self) -> bool {
-        !matches!(self, Type::Array(_) | Type::Jsonb | Type::Json)
+        !matches!(self, Type::Array(_) | Type::Jsonb | Type::Json | Type::Record)
     }
 
     /// Whether it is one of the types of text.
@@ -335,7 +339,7 @@ mod tests {
 
     #[test]
     fn codes_and_object_ids_name_one_type() {
-        for ty in Type::scalars() {
+        for ty in Type::scalars().chain([Type::Record]) {
             let array = ty.array().unwrap();
             assert_eq!(ty.known().map(|known| known.ty), Some(ty));
             for ty in [ty, array] {
@@ -345,7 +349,7 @@ mod tests {
             assert_eq!(array.element(), Some(ty));
             assert_eq!(array.array(), None);
         }
-        assert_eq!(Type::from_code(27), None);
+        assert_eq!(Type::from_code(28), None);
         assert_eq!(Type::from_code(ENUM_CODE), None);
         assert_eq!(Type::from_oid(Oid::new(2)), None);
     }

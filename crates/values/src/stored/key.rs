@@ -72,7 +72,7 @@ fn push_value(bytes: &mut Vec<u8>, datum: &Datum) {
         Datum::Interval(interval) => {
             bytes.extend_from_slice(&(interval.length() as u128 ^ 1 << 127).to_be_bytes());
         }
-        Datum::Null | Datum::Jsonb(_) | Datum::Json(_) | Datum::Array(_) => {
+        Datum::Null | Datum::Jsonb(_) | Datum::Json(_) | Datum::Array(_) | Datum::Record(_) => {
             panic!("{datum:?} in a key: DDL refuses its type")
         }
     }

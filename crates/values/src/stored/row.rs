@@ -12,6 +12,7 @@
 //! Numbers are little endian. A row may have fewer columns than its table has now: those that came
 //! later have the catalog's default. Any bytes can be decoded: what is no row is an error.
 
+use super::record;
 use crate::{
     Array, Date, Datum, Dimension, Error, Interval, Json, Numeric, Result, Time, Timestamp, Type,
 };
@@ -33,7 +34,7 @@ pub struct Layout {
     types: Vec<Type>,
 }
 
-fn corrupted(what: &str) -> Error {
+pub(super) fn corrupted(what: &str) -> Error {
     Error::corrupted(format!("row is damaged: {what}"))
 }
 
@@ -166,6 +167,7 @@ pub fn push_value(datum: &Datum, bytes: &mut Vec<u8>) {
         Datum::Time(time) => bytes.extend_from_slice(&time.microseconds().to_le_bytes()),
         Datum::Enum(value) => bytes.extend_from_slice(&value.number().to_le_bytes()),
         Datum::Array(array) => push_array(array, bytes),
+        Datum::Record(fields) => record::push(fields, bytes),
     }
 }
 
@@ -236,6 +238,7 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             Datum::Enum(value.ok_or_else(|| corrupted("an enum has no such value"))?)
         }
         Type::Array(_) => Datum::Array(Box::new(read_array(ty, bytes)?)),
+        Type::Record => Datum::Record(record::read(bytes)?),
     })
 }
 

@@ -22,6 +22,12 @@ pub fn parse(ty: Type, text: &str, zone: &Zone) -> Result<Datum> {
     parse_as(ty, Modifier::NONE, text, zone)
 }
 
+/// The error of a record that is read: nothing says of which types its fields are.
+pub(crate) fn no_record() -> Error {
+    let message = "input of anonymous composite types is not implemented";
+    Error::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}
+
 /// The value of the type with this `modifier` that the text is, as [`parse`] reads it. The fields
 /// of an interval's type say what a number without a unit counts. The value is not made to fit the
 /// modifier otherwise: [`crate::fit`] does that.
@@ -58,6 +64,7 @@ pub fn parse_as(ty: Type, modifier: Modifier, text: &str, zone: &Zone) -> Result
         Type::Jsonb => Datum::Jsonb(Box::new(Json::parse(text)?)),
         Type::Json => Json::parse(text).map(|_| Datum::Json(text.into()))?,
         Type::Time => Datum::Time(Time::parse(text)?),
+        Type::Record => return Err(no_record()),
         Type::Enum(ty) => Datum::Enum(ty.parse(text)?),
         Type::Array(_) => Datum::Array(Box::new(parse_array(ty, text, zone)?)),
     })

@@ -26,7 +26,26 @@ pub fn print(datum: &Datum, zone: &Zone) -> String {
         Datum::Time(time) => time.to_string(),
         Datum::Enum(value) => value.label().to_owned(),
         Datum::Array(array) => print_array(array, zone),
+        Datum::Record(fields) => print_record(fields, zone),
     }
+}
+
+fn print_record(fields: &[Datum], zone: &Zone) -> String {
+    let field = |field: &Datum| match field {
+        Datum::Null => String::new(),
+        field => quoted_field(&print(field, zone)),
+    };
+    format!("({})", fields.iter().map(field).collect::<Vec<_>>().join(","))
+}
+
+/// The text of a field, in quotes if a reader would take it for something else.
+fn quoted_field(text: &str) -> String {
+    let special =
+        |c: char| matches!(c, '"' | '\\' | '(' | ')' | ',' | '\x0b') || c.is_ascii_whitespace();
+    if !text.is_empty() && !text.contains(special) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\""))
 }
 
 /// `\x` and two hexadecimal digits for each byte.

@@ -320,7 +320,7 @@ impl Fields {
             }
             self.hour = match (self.is_afternoon, self.hour) {
                 (Some(true), hour @ ..12) => hour + 12,
-                (Some(false) | None, 12) if self.is_afternoon.is_some() => 0,
+                (Some(false) | None, 12) => 0,
                 (_, hour) => hour,
             };
         }
@@ -393,6 +393,8 @@ mod tests {
         check("2024-03-01 15:04:05.5", "YYYY-MM-DD HH24:MI:SS.MS", "2024-03-01 15:04:05.5");
         check("20240301", "YYYYMMDD", "2024-03-01 00:00:00");
         check("3:04 pm", "HH12:MI AM", "0001-01-01 15:04:00 BC");
+        check("12:30", "HH:MI", "0001-01-01 00:30:00 BC");
+        check("12:30 pm", "HH:MI AM", "0001-01-01 12:30:00 BC");
         check("99", "YY", "1999-01-01 00:00:00");
         check("2024 060", "YYYY DDD", "2024-02-29 00:00:00");
         check("2024-02-29", "YYYYMMDD", "2024-01-02 00:00:00");

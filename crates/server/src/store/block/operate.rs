@@ -569,7 +569,7 @@ impl Pipeline {
             let again = self.shared.again(statement, catalog);
             match again.and_then(|again| statement.check_same(&again).map(|()| again)) {
                 Ok(again) if !again.needs_system() => *statement = again,
-                // One that was planned with values of the session needs them again.
+                // What reads the catalog is never run again.
                 Ok(_) | Err(_) => return Err(moved()),
             }
         }

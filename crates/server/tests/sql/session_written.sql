@@ -1,0 +1,31 @@
+-- Functions of the session in statements that write: their values are those of the moment.
+\set VERBOSITY default
+CREATE TABLE t (id int PRIMARY KEY, tenant text, pid int);
+SET app.tenant = 'one';
+INSERT INTO t VALUES (1, current_setting('app.tenant'), pg_backend_pid());
+INSERT INTO t SELECT g, current_setting('app.tenant', true) || g, NULL FROM generate_series(2, 4) g RETURNING id, tenant;
+SELECT id, tenant, pid = pg_backend_pid() AS is_own FROM t ORDER BY id;
+SET app.tenant = 'two';
+UPDATE t SET tenant = current_setting('app.tenant') WHERE id = 1 AND pid = pg_backend_pid();
+DELETE FROM t WHERE tenant = 'one' || current_setting('app.number', true);
+INSERT INTO t VALUES (5, current_setting('app.nothing'), 0);
+INSERT INTO t VALUES (5, current_setting('app.nothing', true), 0) RETURNING tenant IS NULL AS is_none;
+PREPARE add (int, text) AS INSERT INTO t VALUES ($1, current_setting($2), 0);
+EXECUTE add (6, 'app.tenant');
+SET app.tenant = 'three';
+EXECUTE add (7, 'app.tenant');
+EXECUTE add (8, 'app.nothing');
+BEGIN;
+SET LOCAL app.tenant = 'of block';
+INSERT INTO t VALUES (8, current_setting('app.tenant'), 0);
+SAVEPOINT s;
+SET LOCAL app.tenant = 'of savepoint';
+INSERT INTO t VALUES (9, current_setting('app.tenant'), 0) ON CONFLICT (id) DO NOTHING;
+ROLLBACK TO s;
+EXECUTE add (10, 'app.tenant');
+ALTER TABLE t ADD COLUMN more int DEFAULT 1;
+EXECUTE add (11, 'app.tenant');
+WITH gone AS (DELETE FROM t WHERE tenant = current_setting('app.tenant') RETURNING id) SELECT * FROM gone ORDER BY id;
+COMMIT;
+INSERT INTO t (id, tenant) VALUES (12, current_setting('app.tenant'));
+SELECT id, tenant, more FROM t ORDER BY id;
