@@ -99,6 +99,10 @@ impl Backends for Sessions {
         all.sort_unstable_by_key(|shown| shown.process);
         all
     }
+
+    fn databases(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl Drop for Registered {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Module [`store`] joins crate `sql` with the library. It knows no sockets and no protocol; the
-//! others know nothing of rows.
+//! others know nothing of rows. Module `databases` opens and closes stores for sessions.
 
 #![forbid(unsafe_code)]
 
@@ -15,12 +15,15 @@ mod auth;
 mod cancel;
 mod codec;
 mod config;
+mod databases;
 mod limits;
 mod listen;
 mod session;
 mod shared;
 pub mod store;
 mod threads;
+mod warning;
 
 pub use config::{ServeError, ServerOptions};
+pub use databases::{Databases, FolderOptions};
 pub use listen::{Listening, Sockets, serve, serve_at};

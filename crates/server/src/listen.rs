@@ -3,12 +3,13 @@
 use crate::auth::Verifier;
 use crate::codec::Half;
 use crate::config::{ServeError, ServerOptions};
+use crate::databases::Databases;
 use crate::limits::REFUSED_MAX;
 use crate::session;
 use crate::shared::{Peer, Shared};
-use crate::store::Store;
 use crate::threads::Threads;
-use std::io::{self, Write};
+use crate::warning::warn;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -92,18 +93,18 @@ pub struct Listening {
     pub socket: Option<PathBuf>,
 }
 
-/// Serves clients until `stop` says so; then answers what was submitted, and closes the store.
+/// Serves clients until `stop` says so; then answers what was submitted, and closes the stores.
 /// `ready` learns where the server listens.
 ///
 /// # Errors
 /// Why the server does not run, why the store runs no more, or how it was not closed.
 pub fn serve(
     options: &ServerOptions,
-    store: Store,
+    databases: impl Into<Databases>,
     ready: impl FnOnce(&Listening),
     stop: impl Fn() -> bool,
 ) -> Result<(), ServeError> {
-    serve_at(Sockets::bind(options)?, options, store, ready, stop)
+    serve_at(Sockets::bind(options)?, options, databases, ready, stop)
 }
 
 /// As [`serve`], at sockets that were bound before the store was opened.
@@ -113,10 +114,11 @@ pub fn serve(
 pub fn serve_at(
     sockets: Sockets,
     options: &ServerOptions,
-    store: Store,
+    databases: impl Into<Databases>,
     ready: impl FnOnce(&Listening),
     stop: impl Fn() -> bool,
 ) -> Result<(), ServeError> {
+    let databases = databases.into();
     let verifier = match &options.password {
         Some(password) => {
             let mut salt = [0; 16];
@@ -137,13 +139,18 @@ pub fn serve_at(
     let doors = Arc::new(Doors {
         connections: Arc::new(Semaphore::new(options.connections_max)),
         refused: Arc::new(Semaphore::new(REFUSED_MAX)),
-        shared: Arc::new(Shared::new(store.clone(), verifier, options.statement_timeout, stopped)),
+        shared: Arc::new(Shared::new(
+            databases.clone(),
+            verifier,
+            options.statement_timeout,
+            stopped,
+        )),
         threads: Arc::clone(&threads),
     });
     let served = runtime.block_on(run(options, sockets, &doors, &stopping, ready, stop));
     drop((runtime, doors));
     Arc::into_inner(threads).expect("the doors are closed").end();
-    let closed = store.close();
+    let closed = databases.close();
     served?;
     Ok(closed?)
 }
@@ -172,7 +179,7 @@ async fn run(
     }
     ready(&listening);
     let stopped = loop {
-        if let Some(error) = doors.shared.store.database().stopped() {
+        if let Some(error) = doors.shared.databases.stopped() {
             break Err(ServeError::Stopped(error));
         }
         if options.is_lost.load(Ordering::Relaxed) {
@@ -234,11 +241,6 @@ impl Trouble {
             warn("clients can connect again");
         }
     }
-}
-
-/// Writes a line to standard error. A terminal that is closed is no reason to end.
-fn warn(text: &str) {
-    let _ = writeln!(io::stderr(), "warning: {text}");
 }
 
 /// Where connections come in.

@@ -2,7 +2,7 @@
 
 use crate::auth::{Failures, Verifier};
 use crate::cancel::{Requests, Sessions};
-use crate::store::{Backends, Store};
+use crate::databases::Databases;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// What all connections have in common.
 pub(crate) struct Shared {
-    pub(crate) store: Store,
+    pub(crate) databases: Databases,
     pub(crate) sessions: Arc<Sessions>,
     /// That of the password, if there is one.
     pub(crate) verifier: Option<Verifier>,
@@ -22,16 +22,16 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(
-        store: Store,
+        databases: Databases,
         verifier: Option<Verifier>,
         statement_timeout: Option<Duration>,
         stop: watch::Receiver<bool>,
     ) -> Shared {
         let sessions = Arc::<Sessions>::default();
-        store.serves(Arc::clone(&sessions) as Arc<dyn Backends>);
+        databases.serve(&sessions);
         let failures = Failures::default();
         let statement_timeout = statement_timeout.map(|time| time.as_millis().max(1));
-        Shared { store, sessions, verifier, failures, statement_timeout, stop }
+        Shared { databases, sessions, verifier, failures, statement_timeout, stop }
     }
 
     /// Waits until the server stops, or another session ends this one.

@@ -117,6 +117,8 @@ states! {
     UNDEFINED_CURSOR = b"34000";
     /// A database that does not exist.
     UNDEFINED_DATABASE = b"3D000";
+    /// A database that exists already.
+    DUPLICATE_DATABASE = b"42P04";
     /// A portal that exists already.
     DUPLICATE_CURSOR = b"42P03";
     /// A prepared statement that exists already.

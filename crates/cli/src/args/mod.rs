@@ -1,7 +1,7 @@
 //! The command line: every option, its unit, default and limits.
 
 mod contention;
-mod limits;
+pub(crate) mod limits;
 mod rows;
 mod run;
 #[cfg(feature = "server")]
@@ -45,7 +45,8 @@ pub(crate) enum Command {
     /// Serve a store to psql and to drivers of PostgreSQL
     ///
     /// Says one line on standard output when it listens, and on standard error what the open came
-    /// to, a line to paste, and how it ends. User and database are called nvcaracal.
+    /// to, a line to paste, and how it ends. User and database are called nvcaracal; with
+    /// --databases there are others.
     /// Without a password only clients of this machine can connect, and all of them may do
     /// everything. There is no TLS.
     ///

@@ -11,7 +11,15 @@ use super::rows::StorePath;
 #[derive(Debug, Args)]
 pub struct ServeArguments {
     /// A directory, which is made if there is none, or a device: file:DIR, dax:PATH, dram
-    pub path: StorePath,
+    #[arg(required_unless_present = "databases")]
+    pub path: Option<StorePath>,
+    /// Serve several databases instead: each directory of this one is the store of one. CREATE
+    /// DATABASE and DROP DATABASE make and remove them; nvcaracal is there always, and clients that
+    /// ask for postgres have it, too, unless there is one of that name. With --memory-limit-bytes
+    /// nvcaracal has half of what is not for statements, and each of at most 4 others that are open
+    /// at a time an eighth; otherwise 63 others are open at a time
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["path", "archive"])]
+    pub databases: Option<PathBuf>,
     /// Where to listen; port 0 lets the system choose one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
     pub listen: Vec<String>,

@@ -6,6 +6,7 @@ use pmem::control_group;
 use server::store::Store;
 
 use crate::args::ServeArguments;
+use crate::args::limits::LimitArguments;
 use crate::output::Failure;
 
 /// The part of the memory that is for statements, if nothing else is asked for.
@@ -84,6 +85,60 @@ impl Shares {
         let statements = self.statements >> 20;
         let image = self.image.map(|bytes| format!(", at most {} MiB of data", bytes >> 20));
         format!("{statements} MiB of memory for statements{}", image.unwrap_or_default())
+    }
+}
+
+/// How many parts of the memory of stores the default database of a folder has, of
+/// [`FOLDER_PARTS`]; each other one that is open has one.
+const DEFAULT_PARTS: u64 = 4;
+/// In how many parts the memory of stores is divided.
+const FOLDER_PARTS: u64 = 8;
+/// How many databases of a folder are open at a time where memory has no limit.
+const OPEN_MAX: usize = 64;
+
+/// What the databases of a folder have. The memory of statements is that of all.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FolderShares {
+    /// The default database's.
+    pub(super) default: Shares,
+    /// Each other database's.
+    pub(super) others: Shares,
+    /// How many are open at a time.
+    pub(super) open_max: usize,
+}
+
+impl FolderShares {
+    /// Divides what one store would have. A size that was asked for is that of each database.
+    ///
+    /// # Errors
+    /// If a database would have too little.
+    pub(super) fn of(whole: &Shares, limits: &LimitArguments) -> Result<Self, Failure> {
+        let least = FOLDER_PARTS * STORE_BYTES_MIN;
+        if let (Some(asked), Some(limit)) = (limits.memory_limit_bytes, whole.limit)
+            && limit < least
+        {
+            return Err(Failure::usage(format!(
+                "--memory-limit-bytes {asked} leaves {limit} bytes to the databases, which need \
+                 {least}: one has {STORE_BYTES_MIN} at least"
+            )));
+        }
+        let is_asked = limits.image_limit_bytes.is_some();
+        let image_of = |parts: u64| {
+            let part = |image: u64| (image / FOLDER_PARTS * parts).max(STORE_BYTES_MIN);
+            if is_asked { whole.image } else { whole.image.map(part) }
+        };
+        let shares = |parts: u64| Shares {
+            statements: whole.statements,
+            limit: whole.limit.map(|limit| limit / FOLDER_PARTS * parts),
+            image: image_of(parts),
+        };
+        let is_limited = whole.limit.is_some() || whole.image.is_some() && !is_asked;
+        let others = (FOLDER_PARTS - DEFAULT_PARTS) as usize;
+        Ok(Self {
+            default: shares(DEFAULT_PARTS),
+            others: shares(1),
+            open_max: if is_limited { 1 + others } else { OPEN_MAX },
+        })
     }
 }
 
@@ -182,6 +237,35 @@ mod tests {
         check(Asked { limit: Some(2 * GIB), ..grouped }, GIB / 2, Some(3 * GIB / 2), None);
         let told = Shares::divided(grouped).unwrap().plain();
         assert_eq!(told, "1024 MiB of memory for statements, at most 1880 MiB of data");
+    }
+
+    #[test]
+    fn databases_of_a_folder_share_memory() {
+        let mut limits = LimitArguments {
+            image_limit_bytes: None,
+            memory_limit_bytes: Some(4 * GIB),
+            log_limit_bytes: GIB,
+        };
+        let divided = |asked, limits: &LimitArguments| {
+            FolderShares::of(&Shares::divided(asked).unwrap(), limits)
+        };
+        let limited = Asked { limit: limits.memory_limit_bytes, ..MACHINE };
+        let found = divided(limited, &limits).unwrap();
+        assert_eq!(found.default.limit, Some(3 * GIB / 2));
+        assert_eq!((found.others.limit, found.open_max), (Some(3 * GIB / 8), 5));
+        assert_eq!(found.others.statements, GIB as usize);
+        limits.memory_limit_bytes = Some(1 << 26);
+        let refused = divided(Asked { limit: Some(1 << 26), ..MACHINE }, &limits).unwrap_err();
+        assert!(refused.messages[0].contains("which need 134217728"), "{refused:?}");
+        limits.memory_limit_bytes = None;
+        let free = divided(MACHINE, &limits).unwrap();
+        assert_eq!((free.default.limit, free.others.image, free.open_max), (None, None, 64));
+        let grouped = divided(Asked { group: Some(GIB), ..MACHINE }, &limits).unwrap();
+        assert_eq!((grouped.others.limit, grouped.open_max), (None, 5));
+        assert!(grouped.others.image < grouped.default.image);
+        limits.image_limit_bytes = Some(GIB);
+        let asked = divided(Asked { image: Some(GIB), ..MACHINE }, &limits).unwrap();
+        assert_eq!((asked.others.image, asked.open_max), (Some(GIB), 64));
     }
 
     #[test]

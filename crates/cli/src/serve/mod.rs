@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use server::store::{DeviceSpec, OpenError, Store, StoreOptions};
-use server::{Listening, ServeError, ServerOptions, Sockets};
+use server::{Databases, FolderOptions, Listening, ServeError, ServerOptions, Sockets};
 
-use self::memory::{GiveBack, Shares};
+use self::memory::{FolderShares, GiveBack, Shares};
 use crate::args::ServeArguments;
 use crate::lost::{self, STORE_FAILED};
 use crate::output::{Done, Failure, tell};
@@ -53,8 +53,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     let hung_up = signals.outlive_terminal()?;
     // First: who cannot listen makes no store.
     let sockets = Sockets::bind(&options).map_err(failure)?;
-    let device = device(arguments.path.as_ref())?;
-    let store = open(of_store(arguments, &shares, &device), &device)?;
+    let Place { databases, name } = place(arguments, &shares)?;
+    let store = databases.default_store();
     let stop = signals.stop();
     let database = arguments.archive.as_ref().map(|_| store.database().clone());
     let told = RefCell::new(None);
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     };
     let say = |listening: &Listening| {
         let mut text = match arguments.json {
-            true => json(&device, listening, &shares),
+            true => json(&name, listening, &shares),
             false => plain(listening, &shares),
         };
         text.push('\n');
@@ -88,14 +88,54 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         }
         stop.asked()
     };
-    let served = server::serve_at(sockets, &options, store, say, asked).map_err(failure);
+    let served = server::serve_at(sockets, &options, databases, say, asked).map_err(failure);
     if options.is_lost.load(Ordering::Relaxed) {
         // Why was told.
         return Err(Failure { messages: Vec::new(), code: STORE_FAILED });
     }
     served?;
-    tell(&format!("closed {device} with a checkpoint"));
+    tell(&format!("closed {name} with a checkpoint"));
     Ok(())
+}
+
+/// What is served.
+struct Place {
+    databases: Databases,
+    /// The device, or the folder of databases.
+    name: String,
+}
+
+/// Opens what is served.
+fn place(arguments: &ServeArguments, shares: &Shares) -> Result<Place, Failure> {
+    if let Some(directory) = &arguments.databases {
+        return folder(arguments, shares, directory);
+    }
+    let path = arguments.path.as_ref().expect("a store, if there is no folder");
+    let device = device(path.as_ref())?;
+    let store = open(of_store(arguments, shares, &device), &device)?;
+    Ok(Place { databases: store.into(), name: device.to_string() })
+}
+
+/// Opens a folder of databases, of which the others than the default one stay closed.
+fn folder(arguments: &ServeArguments, shares: &Shares, directory: &Path) -> Result<Place, Failure> {
+    let shares = FolderShares::of(shares, &arguments.limits)?;
+    // Devices are set for each.
+    let device = DeviceSpec::File(directory.to_owned());
+    let mut others = of_store(arguments, &shares.others, &device);
+    others.plans_bytes_max /= 8;
+    let options = FolderOptions {
+        directory: directory.to_owned(),
+        default: of_store(arguments, &shares.default, &device),
+        others,
+        open_max: shares.open_max,
+    };
+    let name = format!("the databases in {}", directory.display());
+    tell(&screen::opening(&name));
+    let began = Instant::now();
+    let databases = Databases::open(options)
+        .map_err(|error| Failure::new(format!("cannot open {name}: {error}")))?;
+    tell_opened(&databases.default_store(), began);
+    Ok(Place { databases, name })
 }
 
 fn of_store(arguments: &ServeArguments, shares: &Shares, device: &DeviceSpec) -> StoreOptions {
@@ -125,12 +165,17 @@ fn open(options: StoreOptions, device: &DeviceSpec) -> Result<Store, Failure> {
     tell(&screen::opening(&device.to_string()));
     let began = Instant::now();
     let store = Store::open(options).map_err(|error| cannot_open(device, &error))?;
+    tell_opened(&store, began);
+    Ok(store)
+}
+
+/// Says what is to be known of a store that was opened.
+fn tell_opened(store: &Store, began: Instant) {
     let report = store.database().recovery();
     tell(&screen::opened(report, began.elapsed()));
     if report.deaths_unnoted {
         tell(UNNOTED);
     }
-    Ok(store)
 }
 
 /// What is said when the archive of the log fails, and when it does not any more.
@@ -197,11 +242,11 @@ fn plain(listening: &Listening, shares: &Shares) -> String {
     format!("listening at {all}; user and database nvcaracal; {memory}")
 }
 
-fn json(device: &DeviceSpec, listening: &Listening, shares: &Shares) -> String {
+fn json(store: &str, listening: &Listening, shares: &Shares) -> String {
     let ready = Ready {
         addresses: listening.addresses.iter().map(ToString::to_string).collect(),
         socket: listening.socket.as_ref().map(|path| path.display().to_string()),
-        store: device.to_string(),
+        store: store.to_owned(),
         statement_memory_bytes: shares.statements,
         data_bytes_max: shares.image,
         user: "nvcaracal",

@@ -18,6 +18,7 @@ mod repair;
 mod resume;
 mod salvage;
 mod serve;
+mod serve_databases;
 mod serve_failures;
 mod serve_history;
 mod serve_kills;

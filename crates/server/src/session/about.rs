@@ -146,8 +146,10 @@ impl Conversation {
 
     /// VACUUM and ANALYZE have nothing to do here: only what they name must be.
     async fn own(&mut self, own: &Own) -> Result<&'static str> {
-        if let Own::Vacuum(_) = own {
-            self.check_alone("VACUUM")?;
+        match own {
+            Own::Vacuum(_) => self.check_alone("VACUUM")?,
+            Own::Database(statement) => return self.database_statement(statement).await,
+            _ => {}
         }
         self.connection.saw_catalog(self.catalog_version);
         let catalog = self.connection.catalog();
@@ -161,7 +163,7 @@ impl Conversation {
             Own::Refused(word) => {
                 return Err(Error::unsupported(format!("{word} is not supported"), ""));
             }
-            Own::Checkpoint => unreachable!("it is made before"),
+            Own::Checkpoint | Own::Database(_) => unreachable!("they are done before"),
             Own::Vacuum(tables) => ("VACUUM", no_table(tables)),
             Own::Analyze(tables) => ("ANALYZE", no_table(tables)),
             Own::SetConstraints(set) => return self.set_constraints(set).await,
@@ -254,7 +256,8 @@ impl Conversation {
     async fn value(&mut self, function: &SessionFunction, values: &[Datum]) -> Result<Datum> {
         Ok(match function {
             SessionFunction::Version => Datum::text(sql::system::version()),
-            SessionFunction::Database | SessionFunction::User => Datum::text(NAME),
+            SessionFunction::Database => Datum::text(self.connection.database()),
+            SessionFunction::User => Datum::text(NAME),
             SessionFunction::ProcessId => Datum::Int4(self.registered.process),
             SessionFunction::IsInRecovery => Datum::Bool(false),
             SessionFunction::Setting(name) => Datum::text(self.settings.show(name)?.1),
@@ -268,6 +271,9 @@ impl Conversation {
     /// Sets what a statement sets before it runs.
     pub(super) async fn set_configs(&mut self, prepared: &Prepared) -> Result<()> {
         for config in &prepared.configs {
+            if config.if_exists && self.settings.show(&config.name).is_err() {
+                continue;
+            }
             self.set_config(config, &[]).await?;
         }
         Ok(())
@@ -275,7 +281,7 @@ impl Conversation {
 
     /// `set_config`
     pub(super) async fn set_config(&mut self, config: &SetConfig, values: &[Datum]) -> Result<()> {
-        let SetConfig { name, value, is_local } = config;
+        let SetConfig { name, value, is_local, .. } = config;
         let value = match value {
             ConfigValue::Constant(value) => value.clone(),
             ConfigValue::Parameter(at) => match values.get(*at) {

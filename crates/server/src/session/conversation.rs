@@ -8,6 +8,7 @@ use super::settings::Settings;
 use super::standing::Block;
 use crate::cancel::{Registered, Requests};
 use crate::codec::{Closing, Ended, Frame, Frames, Message, Messages, Severity};
+use crate::databases::InUse;
 use crate::limits::{GONE_PATIENCE, SENT_BYTES};
 use crate::shared::Shared;
 use crate::store::{
@@ -116,7 +117,9 @@ pub(super) struct Conversation {
     pub(super) skips: bool,
     queue: Queue,
     pub(super) registered: Registered,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
+    /// Dropped last: the database may be closed then.
+    _database: InUse,
 }
 
 /// Waits for this long; for ever if it is `None`.
@@ -162,8 +165,9 @@ impl Conversation {
         settings: Settings,
         registered: Registered,
         shared: Arc<Shared>,
+        database: InUse,
     ) -> Conversation {
-        let mut connection = shared.store.connect();
+        let mut connection = database.store.connect();
         connection.set_environment(settings.environment());
         connection.set_process(registered.process);
         let mut out = Messages::default();
@@ -189,6 +193,7 @@ impl Conversation {
             queue,
             registered,
             shared,
+            _database: database,
         }
     }
 

@@ -13,6 +13,7 @@ mod conversation;
 mod copy;
 mod copying;
 mod cursor;
+mod database;
 mod explain;
 mod extended;
 mod locks;

@@ -7,6 +7,7 @@ use super::settings::Settings;
 use crate::auth::{Exchange, MECHANISM};
 use crate::codec::{Ended, Frames, Half, Messages, Opening, Reader, Severity, Startup};
 use crate::config::NAME;
+use crate::databases::InUse;
 use crate::limits::{GONE_PATIENCE, STATEMENT_BYTES_MAX};
 use crate::shared::{Peer, Shared};
 use crate::store::Cause;
@@ -25,6 +26,12 @@ const REQUESTS_MAX: usize = 2;
 struct Arriving<R, W> {
     frames: Frames<R>,
     socket: W,
+}
+
+/// What a session begins with.
+struct Welcome {
+    settings: Settings,
+    database: InUse,
 }
 
 /// Why a client does not come in.
@@ -69,8 +76,8 @@ where
         started = tokio::time::timeout(PATIENCE, arriving.start(&peer, &shared)) => started,
         () = shared.stopped() => return,
     };
-    let settings = match started {
-        Ok(Ok(settings)) => settings,
+    let Welcome { settings, database } = match started {
+        Ok(Ok(welcome)) => welcome,
         Ok(Err(Refused::Error(error))) => {
             let mut out = Messages::default();
             out.report(Severity::Fatal, &error);
@@ -84,11 +91,11 @@ where
     let Ok(secret) = getrandom::u32() else { return };
     let registered = shared.sessions.register(secret.cast_signed(), requests);
     let activity = &registered.requests.activity;
-    let clock = shared.store.clock();
-    activity.begin(registered.process, peer.address, clock());
+    let clock = database.store.clock();
+    activity.begin(registered.process, database.store.name(), peer.address, clock());
     let (queue, receiver) = queue();
     let requests = Arc::clone(&registered.requests);
-    let conversation = Conversation::new(queue, settings, registered, shared);
+    let conversation = Conversation::new(queue, settings, registered, shared, database);
     let sending = Sending::new(arriving.socket, requests, conversation.mailbox(), clock);
     let ender = conversation.ender();
     // One task, so that neither has to wake the other.
@@ -118,7 +125,7 @@ where
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Arriving<R, W> {
-    async fn start(&mut self, peer: &Peer, shared: &Shared) -> Result<Settings, Refused> {
+    async fn start(&mut self, peer: &Peer, shared: &Shared) -> Result<Welcome, Refused> {
         let startup = self.opening(shared).await?;
         if !peer.has_room {
             let message = "sorry, too many clients already";
@@ -131,11 +138,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Arriving<R, W> {
         })?;
         self.authenticate(user, peer, shared).await?;
         let database = startup.get("database").filter(|name| !name.is_empty()).unwrap_or(user);
-        if database != NAME {
-            let message = format!("database \"{database}\" does not exist");
-            let error = Error::new(SqlState::UNDEFINED_DATABASE, message);
-            return Err(error.with_hint(format!("The database is called {NAME}.")).into());
-        }
+        let database = shared.databases.connect(database).await?;
         let settings = settings(&startup, shared.statement_timeout)?;
         let mut out = Messages::default();
         if startup.newer || !startup.of_protocol().is_empty() {
@@ -143,7 +146,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Arriving<R, W> {
         }
         out.authenticated();
         self.socket.write_all(out.bytes()).await?;
-        Ok(settings)
+        Ok(Welcome { settings, database })
     }
 
     /// The startup message, behind requests for encryption, which is not there.

@@ -3,7 +3,7 @@
 use crate::config::NAME;
 use sql::system::SessionActivity;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use values::Timestamp;
 
 /// How much of a text others see.
@@ -19,10 +19,17 @@ impl Activity {
     }
 
     /// The session begins.
-    pub(crate) fn begin(&self, process: i32, address: Option<IpAddr>, now: Timestamp) {
+    pub(crate) fn begin(
+        &self,
+        process: i32,
+        database: Arc<str>,
+        address: Option<IpAddr>,
+        now: Timestamp,
+    ) {
         *self.shown() = Some(SessionActivity {
             process,
             user: NAME,
+            database,
             application: String::new(),
             address: address.map(|address| address.to_string()),
             state: "idle",

@@ -14,6 +14,9 @@ pub(crate) trait Backends: Send + Sync {
 
     /// What all sessions do.
     fn activity(&self) -> Vec<SessionActivity>;
+
+    /// The names of the server's databases; none if it has one store alone.
+    fn databases(&self) -> Vec<String>;
 }
 
 /// The sessions of the server that a store has, if it has one.

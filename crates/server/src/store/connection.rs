@@ -137,6 +137,11 @@ impl Connection {
         self.pipeline.is_waited_for.store(is_waited_for, Ordering::Relaxed);
     }
 
+    /// The name of the database.
+    pub(crate) fn database(&self) -> &str {
+        &self.shared.options.database
+    }
+
     /// What the clock of the store says now.
     pub(crate) fn now(&self) -> Timestamp {
         (self.shared.options.clock)()

@@ -92,14 +92,18 @@ impl Store {
         let pool = Arc::new(pool);
         let plans = Cache::new(options.plans_bytes_max / 2);
         let locks = Arc::default();
+        let catalog = read_catalog(&database, &spaces)?.of_database(&options.database);
+        let memory = options.shared_memory.clone().unwrap_or_else(|| {
+            MemoryPool::with_reclaim(options.statement_memory_bytes, options.reclaim)
+        });
         let shared = Arc::new(Shared {
             spaces,
             procedure: database.raw_procedure(NAME)?,
-            memory: MemoryPool::with_reclaim(options.statement_memory_bytes, options.reclaim),
+            memory,
             gate: RwLock::default(),
             claims: Claims::new(&pool, &locks),
             held: Held::default(),
-            catalog: Mutex::new(Arc::new(read_catalog(&database, &spaces)?)),
+            catalog: Mutex::new(Arc::new(catalog)),
             parsed: Mutex::new(Cache::new(options.plans_bytes_max / 2)),
             statements: Mutex::new(plans),
             pipelines: AtomicU64::new(0),
@@ -132,6 +136,11 @@ impl Store {
             self.shared.clear_left();
         }
         Connection::new(Arc::clone(&self.shared))
+    }
+
+    /// The name of the database.
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.shared.options.database)
     }
 
     /// The clock of the store.

@@ -1,7 +1,10 @@
 //! How a store is opened.
 
+use crate::config::NAME;
 use nvcaracal::{DeviceSpec, Options, Tuning};
+use sql::MemoryPool;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use values::Timestamp;
 
@@ -16,6 +19,8 @@ pub(super) const STEPS_AT_ONCE: u64 = 4_096;
 pub struct StoreOptions {
     /// Where it is; it is made if there is none.
     pub device: DeviceSpec,
+    /// The name of the database.
+    pub database: Arc<str>,
     /// Most bytes of rows and values: address space.
     pub data_bytes_max: u64,
     /// Most bytes of the input log: address space.
@@ -44,6 +49,8 @@ pub struct StoreOptions {
     /// Bytes that all statements together may have outside of calls: what they collect, the rows
     /// of answers until they are sent, of cursors and blocks, and texts with what was made of them.
     pub statement_memory_bytes: usize,
+    /// The memory that statements of several stores share; instead of `statement_memory_bytes`.
+    pub shared_memory: Option<Arc<MemoryPool>>,
     /// Gives memory that the allocator keeps after statements freed it back to the system. Called
     /// before statements and freed memory together exceed `statement_memory_bytes`.
     pub reclaim: fn(),
@@ -71,6 +78,7 @@ impl StoreOptions {
     pub fn at(device: DeviceSpec) -> StoreOptions {
         StoreOptions {
             device,
+            database: NAME.into(),
             data_bytes_max: 64 << 30,
             log_bytes_max: 64 << 30,
             archive: None,
@@ -84,6 +92,7 @@ impl StoreOptions {
             steps_max: 1_000_000,
             memory_bytes_max: 64 << 20,
             statement_memory_bytes: 1 << 30,
+            shared_memory: None,
             reclaim: || (),
             copy_bytes_max: 16 << 20,
             part_bytes: 1 << 20,
@@ -121,6 +130,9 @@ pub enum OpenError {
     /// The catalog in the store cannot be read.
     #[error("the catalog cannot be read: {0}")]
     Catalog(values::Error),
+    /// The directory of several databases cannot be used.
+    #[error("the folder of databases cannot be used: {0}")]
+    Folder(std::io::Error),
     /// No threads could be started.
     #[error("cannot start threads: {0}")]
     Threads(std::io::Error),

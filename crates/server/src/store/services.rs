@@ -269,4 +269,8 @@ impl Services for QueryServices {
     fn sessions(&self) -> Vec<SessionActivity> {
         self.means.backends.as_ref().map(|backends| backends.activity()).unwrap_or_default()
     }
+
+    fn databases(&self) -> Vec<String> {
+        self.means.backends.as_ref().map(|backends| backends.databases()).unwrap_or_default()
+    }
 }

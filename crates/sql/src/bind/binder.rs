@@ -271,6 +271,7 @@ impl<'a> Binder<'a> {
     /// The relation that a query means; a schema that does not exist has none.
     pub(super) fn relation_name(&self, name: &ObjectName) -> Result<Name> {
         let written = written_name(name)?;
+        self.catalog.check_database(&written)?;
         let missing = |_| written.missing().at(self.position(name));
         self.catalog.relation(&written).map_err(missing)
     }

@@ -8,7 +8,6 @@ use super::scope::{Resolved, hidden, missing};
 use super::symmetric::without_mark;
 use crate::catalog::SYSTEM_SCHEMAS;
 use crate::ir::{ColumnNumber, Function, Kind, Op, Value};
-use crate::system::NAME;
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, InTarget, Query,
     Subscript, UnaryOperator, Value as Literal,
@@ -53,7 +52,7 @@ impl Binder<'_> {
                     self.column_in([schema, table, column])
                 }
                 [database, schema, table, column]
-                    if name_of(database) == NAME && self.is_schema(schema) =>
+                    if name_of(database) == self.catalog.database() && self.is_schema(schema) =>
                 {
                     self.column_in([schema, table, column])
                 }
@@ -179,6 +178,12 @@ impl Binder<'_> {
         if array.ty() == Some(Type::Jsonb) {
             return self.json_subscripts(array, chain);
         }
+        if let (Some(Type::Name), [AccessExpr::Subscript(Subscript::Index { index })]) =
+            (array.ty(), chain)
+            && let Some(place) = literal_place(index)
+        {
+            return self.letter_of_name(array, place);
+        }
         let element = array.ty().and_then(Type::element);
         if let (Some(element), [AccessExpr::Dot(Expr::Identifier(field))]) = (element, chain)
             && array.kind.is_some_and(|kind| kind.modifier == Modifier::PAIR)
@@ -192,6 +197,13 @@ impl Binder<'_> {
         let index = self.expression(index)?;
         let index = self.coerce(index, Type::Int4, Willing::Assignment)?;
         Ok(call(Function::Subscript, vec![array, index], element))
+    }
+
+    /// `name[0]`: a letter of a name, counted from 0.
+    fn letter_of_name(&mut self, name: Bound, place: i32) -> Result<Bound> {
+        let int = |value| Bound::constant(Datum::Int4(value), Type::Int4);
+        let all = vec![name, int(place.saturating_add(1)), int(1)];
+        self.typed(Function::Substring, all, &[Type::Text, Type::Int4, Type::Int4], Type::Text)
     }
 
     /// `json['key'][0]`
@@ -678,4 +690,11 @@ fn field_of_pair(pair: Bound, element: Type, field: &Ident) -> Result<Bound> {
 /// The error of values of two types that nothing compares: its place is that of the operator.
 pub(super) fn not_equal(left: Type, right: Type, _: Option<Position>) -> Error {
     no_operator(&format!("{} = {}", left.name(), right.name()))
+}
+
+/// The number that an expression is, if it is one without a sign.
+fn literal_place(expr: &Expr) -> Option<i32> {
+    let Expr::Value(value) = expr else { return None };
+    let Literal::Number(digits, _) = &value.value else { return None };
+    digits.parse().ok()
 }

@@ -300,7 +300,7 @@ impl Binder<'_> {
     }
 
     /// A call whose arguments become of these types; those that are missing may be.
-    fn typed(
+    pub(super) fn typed(
         &mut self,
         function: Function,
         arguments: Vec<Bound>,

@@ -30,12 +30,12 @@ pub(super) fn literal_of_object(bound: &Bound) -> Option<&str> {
 }
 
 /// Constants: what is always the same here.
-fn constant(name: &str, count: usize) -> Option<(Datum, Type)> {
+fn constant(catalog: &Catalog, name: &str, count: usize) -> Option<(Datum, Type)> {
     let text = |value: &str| Some((Datum::text(value), Type::Name));
     let nothing = Some((Datum::Null, Type::Text));
     match (name, count) {
         ("version", 0) => Some((Datum::text(system::version()), Type::Text)),
-        ("current_database" | "current_catalog", 0) => text(system::NAME),
+        ("current_database" | "current_catalog", 0) => text(catalog.database()),
         ("current_user" | "session_user" | "user" | "current_role", 0) => text(system::NAME),
         ("getdatabaseencoding" | "pg_client_encoding", 0) => text("UTF8"),
         ("pg_is_in_recovery", 0) | ("pg_is_other_temp_schema", 1) => {
@@ -156,7 +156,7 @@ impl Binder<'_> {
             let first = self.catalog.searched(false).first().copied();
             return Ok(Some(Bound::constant(first.map_or(Datum::Null, Datum::text), Type::Name)));
         }
-        if let Some((value, ty)) = constant(name, all.len()) {
+        if let Some((value, ty)) = constant(self.catalog, name, all.len()) {
             return Ok(Some(Bound::constant(value, ty)));
         }
         if (name, all.len()) == ("pg_notify", 2) {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use values::{Error, Result, SqlState};
 
-/// The name of the one user and of the one database.
+/// The name of the one user, and of the database unless there are others.
 pub const NAME: &str = "nvcaracal";
 /// The schemas of the system catalog.
 pub const SYSTEM_SCHEMAS: [&str; 2] = ["pg_catalog", "information_schema"];
@@ -17,6 +17,8 @@ const USER: &str = "$user";
 /// The name of a relation or type as a statement writes it, perhaps after a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Written {
+    /// The database, if one is stated; names resolve in the session's own one alone.
+    pub database: Option<String>,
     /// The schema, if one is stated.
     pub schema: Option<String>,
     /// The name itself.
@@ -26,30 +28,25 @@ pub struct Written {
 impl Written {
     /// A name without a schema.
     pub fn plain(own: impl Into<String>) -> Written {
-        Written { schema: None, own: own.into() }
+        Written { database: None, schema: None, own: own.into() }
     }
 
     /// Reads the parts of a name: `own`, `schema.own` or `database.schema.own`.
     ///
     /// # Errors
-    /// More parts, or another database.
+    /// There are more parts.
     pub fn of_parts(parts: &[String]) -> Result<Written> {
-        let (schema, own) = match parts {
-            [own] => (None, own),
-            [schema, own] => (Some(schema.clone()), own),
-            [database, schema, own] if database == NAME => (Some(schema.clone()), own),
-            [_, _, _] => {
-                let shown = parts.join(".");
-                let message = format!("cross-database references are not implemented: {shown}");
-                return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
+        let (database, schema, own) = match parts {
+            [own] => (None, None, own),
+            [schema, own] => (None, Some(schema.clone()), own),
+            [database, schema, own] => (Some(database.clone()), Some(schema.clone()), own),
             all => {
                 let shown = all.join(".");
                 let message = format!("improper qualified name (too many dotted names): {shown}");
                 return Err(Error::new(SqlState::SYNTAX_ERROR, message));
             }
         };
-        Ok(Written { schema, own: own.clone() })
+        Ok(Written { database, schema, own: own.clone() })
     }
 
     /// The error of a relation that does not exist.

@@ -126,7 +126,23 @@ impl Catalog {
         self.found(written, |schema| self.has_type(schema, &written.own))
     }
 
+    /// Refuses a name of another database.
+    ///
+    /// # Errors
+    /// The name states another database.
+    pub(crate) fn check_database(&self, written: &Written) -> Result<()> {
+        match &written.database {
+            Some(database) if database != self.database() => {
+                let message =
+                    format!("cross-database references are not implemented: {database}.{written}");
+                Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn found(&self, written: &Written, has: impl Fn(SchemaId) -> bool) -> Result<Name> {
+        self.check_database(written)?;
         let schema = match &written.schema {
             Some(schema) => self.stated(schema)?,
             None => {
@@ -145,6 +161,7 @@ impl Catalog {
     /// # Errors
     /// The schema does not exist, the path is empty, or the schema is one of the system.
     pub fn new_name(&self, written: &Written) -> Result<Name> {
+        self.check_database(written)?;
         let schema = match &written.schema {
             Some(schema) => self.stated(schema)?,
             None => match self.places.iter().find(|place| !self.is_implicit(place)) {

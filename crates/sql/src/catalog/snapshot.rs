@@ -6,7 +6,7 @@ use super::delta::{
     CAST, COMMENT, Delta, ENUM, FOREIGN_KEY, IN_PIECES, NEXT_ID, SCHEMA, SEQUENCE, TABLE,
     TYPE_SCHEMA, VIEW,
 };
-use super::path::{Path, Place};
+use super::path::{NAME, Path, Place};
 use super::schema::{ForeignKey, Sequence, Table, View};
 use crate::ir::{Name, ObjectId, SchemaId, from_bytes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,8 @@ const FIRST_ID: ObjectId = ObjectId::new(16_384);
 pub struct Catalog {
     version: u64,
     next_id: ObjectId,
+    /// The name of the database.
+    database: Arc<str>,
     objects: Arc<Objects>,
     pub(super) path: Path,
     /// The schemas of the path that exist, and the system's own.
@@ -64,6 +66,7 @@ impl Default for Catalog {
         let mut catalog = Catalog {
             version: 0,
             next_id: FIRST_ID,
+            database: NAME.into(),
             objects,
             path,
             places,
@@ -134,6 +137,17 @@ impl Catalog {
     #[must_use]
     pub fn at_next_id(self, next_id: ObjectId) -> Catalog {
         Catalog { next_id, ..self }
+    }
+
+    /// Names the database, which has the default name otherwise.
+    #[must_use]
+    pub fn of_database(self, name: &Arc<str>) -> Catalog {
+        Catalog { database: Arc::clone(name), ..self }
+    }
+
+    /// Returns the name of the database.
+    pub fn database(&self) -> &str {
+        &self.database
     }
 
     /// The first id that no object has had.

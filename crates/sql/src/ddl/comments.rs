@@ -6,7 +6,6 @@ use crate::bind::{name_of, unsupported, written_name};
 use crate::catalog::{Catalog, Comment, Commented, Delta, SYSTEM_SCHEMAS, Table, missing_schema};
 use crate::ir::{ColumnNumber, Index, Name, ObjectId, SchemaId};
 use crate::parse::{CommentOn, CommentTarget};
-use crate::system::NAME;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use values::{Error, Result, SqlState};
 
@@ -69,7 +68,7 @@ fn found(catalog: &Catalog, target: &CommentTarget) -> Result<Result<Commented, 
             Some(id) => Commented::OtherSchema(id),
             None => return Err(no_schema(name)),
         },
-        CommentTarget::Database(name) if name_of(name) == NAME => Commented::Database,
+        CommentTarget::Database(name) if name_of(name) == catalog.database() => Commented::Database,
         CommentTarget::Database(name) => {
             return Ok(Err(format!("database \"{}\" does not exist", name_of(name))));
         }

@@ -61,6 +61,7 @@ impl Definition {
         written: &Written,
         skipped: bool,
     ) -> Result<Option<Name>> {
+        catalog.check_database(written)?;
         let found = catalog.relation(written);
         let is_there = found.as_ref().is_ok_and(|name| catalog.is_named(name));
         if is_there || !skipped {
@@ -73,7 +74,8 @@ impl Definition {
 
     /// What DROP does about an object that does not exist: a notice, if the statement says so.
     pub(super) fn skip_missing(&mut self, error: Error, skipped: bool) -> Result<()> {
-        if !skipped {
+        // What is not supported, such as a name of another database, is not missing.
+        if !skipped || error.state() == SqlState::FEATURE_NOT_SUPPORTED {
             return Err(error);
         }
         self.add_notice(&format!("{}, skipping", error.message()));

@@ -7,6 +7,7 @@ mod casts;
 mod columns;
 mod comments;
 mod counting;
+mod databases;
 mod define;
 mod definition;
 mod describe;
@@ -28,6 +29,7 @@ mod table_as;
 mod types;
 mod views;
 
+pub use databases::check_database_options;
 pub use define::define;
 pub use definition::Definition;
 pub use describe::described;

@@ -17,7 +17,7 @@ use values::{EnumType, Error, Result, SqlState, Type};
 
 /// Reads the name of a schema.
 fn schema_name(name: &ObjectName) -> Result<String> {
-    let Written { schema, own } = written_name(name)?;
+    let Written { schema, own, .. } = written_name(name)?;
     match schema {
         None => Ok(own),
         Some(schema) => {

@@ -13,6 +13,8 @@ pub struct SetConfig {
     pub value: ConfigValue,
     /// Whether it ends with the transaction.
     pub is_local: bool,
+    /// Whether a setting that there is not is left alone: the call is for rows of `pg_settings`.
+    pub if_exists: bool,
 }
 
 /// The value of `set_config`.
@@ -60,9 +62,10 @@ fn configs(tokens: &mut [TokenWithSpan]) -> Vec<SetConfig> {
     let mut found = Vec::new();
     let is_token = |at: &usize| !is_blank(&tokens[*at].token);
     let places: Vec<usize> = (0..tokens.len()).filter(is_token).collect();
+    let of_row = setting_of_row(tokens, &places);
     for (nth, at) in places.iter().enumerate() {
         let Some(call) = places.get(nth..nth + 8) else { break };
-        let Some((config, shown)) = config_at(tokens, call) else { continue };
+        let Some((config, shown)) = config_at(tokens, call, of_row.as_deref()) else { continue };
         found.push(config);
         tokens[*at].token = shown;
         let schema = nth.checked_sub(2).map(|before| &places[before..nth]);
@@ -77,15 +80,37 @@ fn configs(tokens: &mut [TokenWithSpan]) -> Vec<SetConfig> {
     found
 }
 
-/// What a call sets whose tokens are at these places, and its value.
-fn config_at(tokens: &[TokenWithSpan], call: &[usize]) -> Option<(SetConfig, Token)> {
+/// The setting whose row of `pg_settings` the statement reads, if it ends in
+/// `FROM pg_settings WHERE name = 'setting'`. So `pg_dump` sets what older servers do not know.
+fn setting_of_row(tokens: &[TokenWithSpan], places: &[usize]) -> Option<String> {
+    let last = places.len().checked_sub(5)?;
+    let all: Vec<&Token> = places[last..].iter().map(|at| &tokens[*at].token).collect();
+    let [relation, filter, column, Token::Eq, Token::SingleQuotedString(setting)] = all[..] else {
+        return None;
+    };
+    let words = [relation, filter, column].map(word);
+    let words = words.each_ref().map(|word| word.as_deref().unwrap_or_default());
+    (words == ["pg_settings", "where", "name"]).then(|| setting.clone())
+}
+
+/// What a call sets whose tokens are at these places, and its value. `of_row` is the setting that
+/// the column `name` of the rows has.
+fn config_at(
+    tokens: &[TokenWithSpan],
+    call: &[usize],
+    of_row: Option<&str>,
+) -> Option<(SetConfig, Token)> {
     let all: Vec<&Token> = call.iter().map(|at| &tokens[*at].token).collect();
     let [name, Token::LParen, key, Token::Comma, value, Token::Comma, is_local, Token::RParen] =
         all[..]
     else {
         return None;
     };
-    let Token::SingleQuotedString(key) = key else { return None };
+    let (key, if_exists) = match key {
+        Token::SingleQuotedString(key) => (key.clone(), false),
+        other if word(other).as_deref() == Some("name") => (of_row?.to_owned(), true),
+        _ => return None,
+    };
     let text = match value {
         Token::SingleQuotedString(text) => Some(text.clone()),
         other if word(other).as_deref() == Some("null") => None,
@@ -100,7 +125,8 @@ fn config_at(tokens: &[TokenWithSpan], call: &[usize]) -> Option<(SetConfig, Tok
         return None;
     }
     let shown = Token::SingleQuotedString(text.clone().unwrap_or_default());
-    Some((SetConfig { name: key.clone(), value: ConfigValue::Constant(text), is_local }, shown))
+    let value = ConfigValue::Constant(text);
+    Some((SetConfig { name: key, value, is_local, if_exists }, shown))
 }
 
 #[cfg(test)]
@@ -118,5 +144,18 @@ mod tests {
         let [config] = found[1].configs() else { panic!("{:?}", found[1].configs()) };
         assert_eq!((config.name.as_str(), config.is_local), ("x.y", true));
         assert!(parse("SELECT set_config('x', 'y', false)").unwrap()[0].configs().is_empty());
+    }
+
+    #[test]
+    fn a_call_for_the_row_of_a_setting_needs_the_setting() {
+        let text = |name| {
+            format!("SELECT set_config({name}, 'v', false) FROM pg_settings WHERE name = 'x.y'")
+        };
+        let found = parse(&text("name")).unwrap();
+        let [config] = found[0].configs() else { panic!("{:?}", found[0].configs()) };
+        assert_eq!((config.name.as_str(), config.if_exists), ("x.y", true));
+        assert!(parse(&text("setting")).unwrap()[0].configs().is_empty());
+        let text = "SELECT set_config(name, 'v', false) FROM t WHERE name = 'x.y'";
+        assert!(parse(text).unwrap()[0].configs().is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! What the parser does not have as PostgreSQL has it: VACUUM, ANALYZE, SET CONSTRAINTS, FETCH and
 //! MOVE, and ON and OFF as values of options of COPY; and cursors as queries.
 
+use super::database::{self, DatabaseStatement};
 use crate::bind::{name_of, written_name};
 use crate::catalog::Written;
 use sqlparser::ast::{Declare, DeclareType, Statement};
@@ -19,6 +20,8 @@ pub enum Own {
     SetConstraints(SetConstraints),
     /// CHECKPOINT
     Checkpoint,
+    /// CREATE DATABASE, DROP DATABASE
+    Database(DatabaseStatement),
     /// A statement of PostgreSQL that neither the parser has nor anything else, by its first word.
     Refused(String),
 }
@@ -79,6 +82,9 @@ const ANALYZE_WORDS: &[&str] = &["verbose"];
 
 /// The next statement, if it is one of these.
 pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Option<Own>, ParserError> {
+    if let Some(statement) = database::parse(parser)? {
+        return Ok(Some(Own::Database(statement)));
+    }
     let second = word(&parser.peek_nth_token_ref(1).token);
     Ok(match (word(&parser.peek_token_ref().token).as_deref(), second.as_deref()) {
         (Some("vacuum"), _) => Some(Own::Vacuum(maintained(parser, VACUUM_WORDS)?)),

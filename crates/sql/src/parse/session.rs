@@ -144,7 +144,7 @@ fn config_of(written: &FunctionArguments) -> Option<SetConfig> {
         "false" => false,
         _ => return None,
     };
-    Some(SetConfig { name: name.clone(), value, is_local })
+    Some(SetConfig { name: name.clone(), value, is_local, if_exists: false })
 }
 
 /// The number of a parameter, from 0, perhaps with a cast to text.
@@ -207,7 +207,12 @@ mod tests {
         );
         let set = |value: Option<&str>| {
             let value = ConfigValue::Constant(value.map(str::to_owned));
-            SessionFunction::Set(SetConfig { name: "x".to_owned(), value, is_local: true })
+            SessionFunction::Set(SetConfig {
+                name: "x".to_owned(),
+                value,
+                is_local: true,
+                if_exists: false,
+            })
         };
         assert_eq!(asked("SELECT set_config('x', 'y', true)"), one("set_config", set(Some("y"))));
         assert_eq!(asked("SELECT set_config('x', NULL, true)"), one("set_config", set(None)));

@@ -1,7 +1,7 @@
 //! Comments on objects, as `pg_description` and its functions have them.
 
 use super::names::made_class;
-use super::objects::{DATABASE, IndexObject, PUBLIC, constraints, indexes, number, table, view};
+use super::objects::{IndexObject, PUBLIC, constraints, database_id, indexes, number, table, view};
 use super::relations::{self, Known};
 use super::rows::Row;
 use super::session::System;
@@ -30,7 +30,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
         "pg_shdescription" => {
             let row = |comment: &Comment| {
                 Row::of(relation)
-                    .set("objoid", DATABASE)
+                    .set("objoid", database_id(catalog.database()))
                     .set("classoid", class("pg_catalog.pg_database"))
                     .set("description", comment.text.as_str())
             };
@@ -168,6 +168,6 @@ pub(super) fn of_column(catalog: &Catalog, id: i32, at: i32) -> Option<String> {
 
 /// `shobj_description`: the comment on the database.
 pub(super) fn of_shared(catalog: &Catalog, id: i32, of: &str) -> Option<String> {
-    let is_own = id == DATABASE && of == "pg_database";
+    let is_own = id == database_id(catalog.database()) && of == "pg_database";
     is_own.then(|| text(catalog, &Commented::Database)).flatten()
 }

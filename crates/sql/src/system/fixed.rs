@@ -1,15 +1,13 @@
 //! What does not depend on definitions: schemas, roles, the database, settings, and the like.
 
+use super::databases;
 use super::names::{ROLES, schemas};
-use super::objects::{BTREE, DATABASE, HEAP, OWNER, PG_CATALOG};
+use super::objects::{BTREE, HEAP, OWNER, PG_CATALOG, database_id};
 use super::relations::Known;
 use super::rows::Row;
 use super::services::activity;
 use super::session::{NAME, System};
 use super::types::{ENUM_OPERATOR_CLASS, OPERATOR_CLASSES};
-
-/// PostgreSQL's number of encoding UTF8.
-pub(super) const UTF8: i32 = 6;
 
 /// PostgreSQL's words, each with its category, and whether a column is called so only behind AS.
 const KEYWORDS: &str = include_str!("keywords.txt");
@@ -49,18 +47,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             let row = new().set("usename", NAME).set("usesysid", OWNER);
             vec![all.iter().fold(row, |row, name| row.set(name, true))]
         }
-        "pg_database" => vec![
-            new()
-                .set("oid", DATABASE)
-                .set("datname", NAME)
-                .set("datdba", OWNER)
-                .set("encoding", UTF8)
-                .set("datlocprovider", "c")
-                .set("datallowconn", true)
-                .set("datconnlimit", -1)
-                .set("dattablespace", 1_663)
-                .all(&["datcollate", "datctype"], "C"),
-        ],
+        "pg_database" => databases::rows(system, relation),
         "pg_am" => [(HEAP, "heap", "t"), (BTREE, "btree", "i")]
             .into_iter()
             .map(|(id, name, kind)| new().set("oid", id).set("amname", name).set("amtype", kind))
@@ -119,7 +106,8 @@ fn of_session(system: &System, relation: &'static Known, own: &str) -> Option<Ve
         "pg_locks" => {
             let services = system.services.iter();
             let locks = services.flat_map(|services| services.locks());
-            locks.map(|lock| lock.row(new())).collect()
+            let database = database_id(system.catalog.database());
+            locks.map(|lock| lock.row(new(), database)).collect()
         }
         "pg_stat_activity" if system.services.is_some() => {
             let services = system.services.iter();
@@ -127,8 +115,9 @@ fn of_session(system: &System, relation: &'static Known, own: &str) -> Option<Ve
         }
         "pg_stat_activity" => vec![
             new()
-                .set("datid", DATABASE)
-                .all(&["datname", "usename"], NAME)
+                .set("datid", database_id(system.catalog.database()))
+                .set("datname", system.catalog.database())
+                .set("usename", NAME)
                 .set("pid", system.session.process)
                 .set("usesysid", OWNER)
                 .set("state", "active")

@@ -1,9 +1,8 @@
 //! Functions that look at the system catalog or the session.
 
 use super::definitions::{of_constraint, of_index, of_index_column, of_view, with_few_brackets};
-use super::fixed::UTF8;
 use super::names::{ROLES, class_name, find, shown};
-use super::objects::{constraints, indexes, table, view};
+use super::objects::{UTF8, constraints, indexes, table, view};
 use super::session::System;
 use super::{classes, comments, type_names};
 use crate::catalog::Catalog;

@@ -9,6 +9,7 @@ mod classes;
 mod comments;
 mod constraints;
 mod conversions;
+mod databases;
 mod definitions;
 mod families;
 mod fixed;

@@ -211,6 +211,9 @@ fn class(catalog: &Catalog, written: &Written) -> Result<Option<i32>> {
 /// The relation of the system catalog that a name means: in the schema that it states, or before
 /// those of statements in the path.
 pub(crate) fn relation_named(catalog: &Catalog, written: &Written) -> Option<&'static Known> {
+    if written.database.as_deref().is_some_and(|database| database != catalog.database()) {
+        return None;
+    }
     let in_schema = |schema: &str| relations::known(&format!("{schema}.{}", written.own));
     if let Some(schema) = &written.schema {
         return SYSTEM_SCHEMAS.contains(&schema.as_str()).then(|| in_schema(schema))?;

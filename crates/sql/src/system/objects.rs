@@ -1,7 +1,7 @@
 //! The objects of the catalog with their object ids. Primary keys and constraints have none of
 //! their own in the catalog: theirs are made from those of their tables and indexes.
 
-use crate::catalog::{Catalog, ColumnInfo, ForeignKey, Sequence, Table, View};
+use crate::catalog::{Catalog, ColumnInfo, ForeignKey, NAME, Sequence, Table, View};
 use crate::ir::{Check, Column, ColumnNumber, Index, KeyColumn, Kind, ObjectId};
 use std::sync::Arc;
 
@@ -10,9 +10,32 @@ pub(super) const PG_CATALOG: i32 = 11;
 pub(super) const PUBLIC: i32 = 2_200;
 pub(super) const INFORMATION_SCHEMA: i32 = 13_204;
 pub(super) const OWNER: i32 = 10;
-pub(super) const DATABASE: i32 = 5;
 pub(super) const HEAP: i32 = 2;
 pub(super) const BTREE: i32 = 403;
+
+/// PostgreSQL's number of encoding UTF8.
+pub(super) const UTF8: i32 = 6;
+
+/// The id of the default database, which is that of PostgreSQL's `postgres`.
+const DEFAULT_DATABASE: i32 = 5;
+/// The first id that is not one of PostgreSQL's own.
+const FIRST_DATABASE: u32 = 16_384;
+/// PostgreSQL's templates with their ids, which a server of several databases shows.
+pub(super) const TEMPLATES: [(&str, i32); 2] = [("template1", 1), ("template0", 4)];
+
+/// Returns the id of a database, which follows from its name.
+pub(super) fn database_id(name: &str) -> i32 {
+    if name == NAME {
+        return DEFAULT_DATABASE;
+    }
+    if let Some((_, id)) = TEMPLATES.iter().find(|template| template.0 == name) {
+        return *id;
+    }
+    // FNV-1a.
+    let mixed = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(16_777_619);
+    let hash = name.bytes().fold(2_166_136_261, mixed);
+    (FIRST_DATABASE + hash % (i32::MAX as u32 - FIRST_DATABASE)).cast_signed()
+}
 
 /// Ids of statements' objects are below this one.
 const MADE: u32 = 1 << 29;
@@ -164,4 +187,20 @@ pub(super) fn view(catalog: &Catalog, id: i32) -> Option<&Arc<View>> {
 /// The sequence of a number.
 pub(super) fn sequence(catalog: &Catalog, id: i32) -> Option<&Arc<Sequence>> {
     catalog.sequences().find(|sequence| number(sequence.id) == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_positive_and_differ() {
+        let names = ["nvcaracal", "template0", "template1", "postgres", "a", "b", "test_shop"];
+        let mut ids: Vec<i32> = names.into_iter().map(database_id).collect();
+        assert_eq!(ids[..3], [5, 4, 1]);
+        assert!(ids[3..].iter().all(|id| *id >= 16_384), "{ids:?}");
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), names.len());
+    }
 }

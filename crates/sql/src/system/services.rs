@@ -1,9 +1,10 @@
 //! What a server does and shows for queries, beside the catalog and the session.
 
-use super::objects::{DATABASE, OWNER};
+use super::objects::{OWNER, database_id};
 use super::rows::Row;
 use super::session::System;
 use crate::ir::SystemFunction;
+use std::sync::Arc;
 use values::{Datum, Error, Result, Timestamp};
 
 /// What a server does for one run of a query.
@@ -22,6 +23,9 @@ pub trait Services: std::fmt::Debug + Send + Sync {
 
     /// What all sessions do.
     fn sessions(&self) -> Vec<SessionActivity>;
+
+    /// The names of the server's databases; none if it has one store alone.
+    fn databases(&self) -> Vec<String>;
 }
 
 /// What a session does, as `pg_stat_activity` shows it.
@@ -31,6 +35,8 @@ pub struct SessionActivity {
     pub process: i32,
     /// The user.
     pub user: &'static str,
+    /// The database.
+    pub database: Arc<str>,
     /// `application_name`
     pub application: String,
     /// Where the client is; `None` of a Unix socket.
@@ -57,8 +63,9 @@ impl SessionActivity {
         let unset = ["leader_pid", "backend_xid", "backend_xmin", "query_id", "client_hostname"];
         let row = unset.iter().fold(row, |row, name| row.set(name, Datum::Null));
         let port = if self.address.is_some() { Datum::Null } else { Datum::Int4(-1) };
-        row.set("datid", DATABASE)
-            .all(&["datname", "usename"], self.user)
+        row.set("datid", database_id(&self.database))
+            .set("datname", &*self.database)
+            .set("usename", self.user)
             .set("pid", self.process)
             .set("usesysid", OWNER)
             .set("application_name", self.application.as_str())
@@ -103,12 +110,12 @@ impl AdvisoryLock {
         if is_shared { "ShareLock" } else { "ExclusiveLock" }
     }
 
-    pub(super) fn row(&self, row: Row) -> Row {
+    pub(super) fn row(&self, row: Row, database: i32) -> Row {
         let (class, object, part) = self.place;
         let unset = ["relation", "page", "tuple", "transactionid"];
         let row = unset.iter().fold(row, |row, name| row.set(name, Datum::Null));
         row.set("locktype", "advisory")
-            .set("database", DATABASE)
+            .set("database", database)
             .set("classid", class)
             .set("objid", object)
             .set("objsubid", part)

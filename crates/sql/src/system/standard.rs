@@ -19,11 +19,14 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
     let catalog = &*system.catalog;
     let new = || Row::of(relation);
     Some(match own {
-        "information_schema_catalog_name" => vec![new().set("catalog_name", NAME)],
+        "information_schema_catalog_name" => vec![new().set("catalog_name", catalog.database())],
         "schemata" => schemas(catalog)
             .map(|(_, name, owner)| {
                 let owner = ROLES.iter().find(|role| role.0 == owner).map(|role| role.1);
-                new().set("catalog_name", NAME).set("schema_name", name).set("schema_owner", owner)
+                new()
+                    .set("catalog_name", catalog.database())
+                    .set("schema_name", name)
+                    .set("schema_owner", owner)
             })
             .collect(),
         "tables" => tables(catalog, &new),
@@ -89,7 +92,7 @@ fn sequences(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         .map(|sequence| {
             let ty = sequence.kind.ty;
             new()
-                .set("sequence_catalog", NAME)
+                .set("sequence_catalog", catalog.database())
                 .set("sequence_schema", catalog.schema_name(sequence.name.schema))
                 .set("sequence_name", &*sequence.name)
                 .set("data_type", ty.name())
@@ -111,7 +114,7 @@ fn yes(value: bool) -> &'static str {
 
 fn of_constraint(catalog: &Catalog, row: Row, constraint: &Constraint<'_>) -> Row {
     let schema = constraint.table.relation.name.schema;
-    row.set("constraint_catalog", NAME)
+    row.set("constraint_catalog", catalog.database())
         .set("constraint_schema", catalog.schema_name(schema))
         .set("constraint_name", constraint.name)
 }
@@ -121,7 +124,7 @@ fn of_table(catalog: &Catalog, row: Row, table: &Table) -> Row {
 }
 
 fn of_relation(catalog: &Catalog, row: Row, name: &Name) -> Row {
-    row.set("table_catalog", NAME)
+    row.set("table_catalog", catalog.database())
         .set("table_schema", catalog.schema_name(name.schema))
         .set("table_name", &*name.own)
 }
@@ -141,7 +144,7 @@ fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     let of_system = relations::all().map(|known| {
         let (schema, name) = known.parts();
         new()
-            .set("table_catalog", NAME)
+            .set("table_catalog", catalog.database())
             .set("table_schema", schema)
             .set("table_name", name)
             .set("table_type", if known.is_view() { "VIEW" } else { "BASE TABLE" })
@@ -191,7 +194,7 @@ fn all_columns(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         let (schema, name) = known.parts();
         for (place, (column, kind)) in known.columns.iter().enumerate() {
             let row = new()
-                .set("table_catalog", NAME)
+                .set("table_catalog", catalog.database())
                 .set("table_schema", schema)
                 .set("table_name", name)
                 .set("column_name", *column);
@@ -251,7 +254,7 @@ fn described(catalog: &Catalog, row: Row, place: usize, kind: Kind) -> Row {
         .set("numeric_scale", ty.is_integer().then_some(0).or(precise.map(|both| both.1)))
         .set("datetime_precision", digits)
         .set("interval_type", fields)
-        .set("udt_catalog", NAME)
+        .set("udt_catalog", catalog.database())
         .set("udt_schema", udt_schema)
         .set("udt_name", short_name(ty))
         .set("dtd_identifier", (place + 1).to_string())
@@ -370,7 +373,7 @@ fn referential(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         let unique = parent.and_then(|table| indexes(table).find(|index| index.id == id));
         all.push(
             of_constraint(catalog, new(), &each)
-                .set("unique_constraint_catalog", NAME)
+                .set("unique_constraint_catalog", catalog.database())
                 .set("unique_constraint_schema", catalog.schema_name(key.parent.schema))
                 .set("unique_constraint_name", unique.map(|index| index.name))
                 .set("match_option", "NONE")
