@@ -44,8 +44,12 @@ pub(super) struct Split {
 }
 
 impl Head {
-    /// The head that these bytes are; `None` if they are a whole row, or an entry of an index.
-    pub(super) fn read(stored: &[u8]) -> Option<Head> {
+    /// The head that these bytes of a space are; `None` if they are a whole row, an entry of an
+    /// index, or of the catalog.
+    pub(super) fn read(space: Space, stored: &[u8]) -> Option<Head> {
+        if space == Space::Catalog {
+            return None;
+        }
         let (&IN_PIECES, rest) = stored.split_first().filter(|_| stored.len() == HEAD_BYTES)?
         else {
             return None;
@@ -159,7 +163,7 @@ mod tests {
             let row: Vec<u8> = (0..bytes).map(|at| (at * at / 7) as u8).collect();
             let split = split(&KEY, &row).unwrap().unwrap();
             assert!(split.pieces.iter().all(|(_, piece)| piece.len() <= WHOLE_BYTES_MAX));
-            let head = Head::read(&split.head).unwrap();
+            let head = Head::read(Space::Key64, &split.head).unwrap();
             let mut pieces: BTreeMap<_, _> = split.pieces.into_iter().collect();
             assert!(pieces.keys().all(|key| key[..] >= FIRST_KEY[..]));
             let found = head.gather(&KEY, |key| Ok(pieces.get(key).cloned())).unwrap();
@@ -178,7 +182,7 @@ mod tests {
         assert!(split(&KEY, &vec![1; WHOLE_BYTES_MAX]).unwrap().is_none());
         assert!(split(&[1; 255], &vec![1; WHOLE_BYTES_MAX + 1]).is_err());
         for row in [&[][..], &[1; HEAD_BYTES], &[IN_PIECES; HEAD_BYTES - 1], &KEY] {
-            assert_eq!(Head::read(row), None);
+            assert_eq!(Head::read(Space::Key64, row), None);
         }
     }
 }

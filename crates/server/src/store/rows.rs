@@ -193,7 +193,9 @@ impl CallRows<'_, '_, '_> {
             return Ok(());
         }
         let stored = self.stored(space, key)?;
-        let Some(head) = stored.as_deref().and_then(Head::read) else { return Ok(()) };
+        let Some(head) = stored.as_deref().and_then(|stored| Head::read(space, stored)) else {
+            return Ok(());
+        };
         head.keys(key).try_for_each(|key| self.remove(pieces::SPACE, &key))
     }
 
@@ -221,7 +223,7 @@ impl CallRows<'_, '_, '_> {
 impl Rows for CallRows<'_, '_, '_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let Some(stored) = self.stored(space, key)? else { return Ok(None) };
-        let Some(head) = Head::read(&stored) else { return Ok(Some(stored)) };
+        let Some(head) = Head::read(space, &stored) else { return Ok(Some(stored)) };
         let row = head.gather(key, |key| self.stored(pieces::SPACE, key))?;
         row.ok_or_else(pieces::damaged).map(Some)
     }
@@ -434,7 +436,7 @@ impl Rows for ReadRows<'_> {
         let is_newest = matches!(self.reads, Reads::Newest { .. });
         for _ in 0..if is_newest { GATHERS_MAX } else { 1 } {
             let Some(stored) = self.stored(space, key)? else { return Ok(None) };
-            let Some(head) = Head::read(&stored) else { return Ok(Some(stored)) };
+            let Some(head) = Head::read(space, &stored) else { return Ok(Some(stored)) };
             let row = head.gather(key, |key| self.stored(pieces::SPACE, key))?;
             if row.is_some() {
                 return Ok(row);
