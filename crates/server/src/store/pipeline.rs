@@ -416,6 +416,7 @@ impl Pipeline {
             timer: Arc::clone(&shared.timer),
             clock: shared.options.clock,
             backends: shared.served.get().cloned(),
+            database: shared.database.clone(),
         };
         QueryServices::new(means, &self.locks, &self.mailbox)
     }

@@ -8,11 +8,14 @@
 use super::advisory::{Key, LockTable, SessionLocks};
 use super::backends::Backends;
 use super::claims::Claims;
+use super::failure;
 use super::notices::Mailbox;
 use super::pending::{Answer, Watch};
 use super::pool::lock;
+use super::spaces::sequence;
 use super::timer::Timer;
-use sql::ir::{AdvisoryAction, AdvisoryMode, SleepForm, SystemFunction};
+use nvcaracal::Database;
+use sql::ir::{AdvisoryAction, AdvisoryMode, ObjectId, SleepForm, SystemFunction};
 use sql::system::{AdvisoryLock, Services, SessionActivity};
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -75,6 +78,7 @@ pub(super) struct Means {
     pub(super) timer: Arc<Timer>,
     pub(super) clock: fn() -> Timestamp,
     pub(super) backends: Option<Arc<dyn Backends>>,
+    pub(super) database: Database,
 }
 
 /// The side effects of one query.
@@ -268,6 +272,12 @@ impl Services for QueryServices {
 
     fn sessions(&self) -> Vec<SessionActivity> {
         self.means.backends.as_ref().map(|backends| backends.activity()).unwrap_or_default()
+    }
+
+    /// In the newest state, as sequences are part of no transaction.
+    fn given(&self, id: ObjectId) -> Result<u64> {
+        let snapshot = self.means.database.snapshot().map_err(failure::of_read)?;
+        snapshot.sequence(sequence(id)).map_err(failure::of_read)
     }
 
     fn databases(&self) -> Vec<String> {

@@ -221,6 +221,11 @@ impl Binder<'_> {
             self.scope.set_origin(view.id, &columns);
             return Ok(());
         }
+        if let Some(sequence) = self.catalog.sequence(&own) {
+            let bound = self.sequence_row(sequence)?;
+            let derived = Derived { bound, kind, is_lateral: false, may_lack };
+            return self.derived_item(derived, &own, alias, items);
+        }
         let table = self.table(name)?;
         self.add_scanned(&table, &own, alias)?;
         self.note_place(name, table.relation.id, alias.is_some());

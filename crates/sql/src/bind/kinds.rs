@@ -273,12 +273,11 @@ pub(super) fn chosen(left: Type, right: Type) -> Option<Type> {
     } else if left.is_text() && right.is_text() {
         // The first one is PostgreSQL's choice, where neither is better.
         Some(if left == Type::Char { left } else { Type::Text })
-    } else if may_cast(left, right, Willing::Implicit) {
-        Some(right)
     } else if may_cast(right, left, Willing::Implicit) {
+        // The first one also where both would do, as of oid and regclass.
         Some(left)
     } else {
-        None
+        may_cast(left, right, Willing::Implicit).then_some(right)
     }
 }
 

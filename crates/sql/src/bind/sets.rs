@@ -161,10 +161,11 @@ impl Binder<'_> {
             left
         } else if left.is_text() && right.is_text() {
             if matches!(left, Type::Char | Type::Varchar) { left } else { Type::Text }
+        } else if may_cast(right, left, Willing::Implicit) {
+            // The first one also where both would do, as of oid and regclass.
+            left
         } else if may_cast(left, right, Willing::Implicit) {
             right
-        } else if may_cast(right, left, Willing::Implicit) {
-            left
         } else {
             let (left, right) = (left.name(), right.name());
             let message = format!("{what} types {left} and {right} cannot be matched");

@@ -77,8 +77,7 @@ fn constant(catalog: &Catalog, name: &str, count: usize) -> Option<(Datum, Type)
             | "pg_total_relation_size"
             | "pg_indexes_size"
             | "pg_database_size"
-            | "pg_tablespace_size"
-            | "pg_sequence_last_value",
+            | "pg_tablespace_size",
             1 | 2,
         ) => Some((Datum::Null, Type::Int8)),
         _ => None,
@@ -116,6 +115,7 @@ fn function_named(name: &str, count: usize) -> Option<Described<SystemFunction>>
             | "pg_ts_template_is_visible",
             1,
         ) => described(F::IsVisible, &[Oid], Bool),
+        ("pg_sequence_last_value", 1) => described(F::SequenceLast, &[Oid], Int8),
         ("pg_get_serial_sequence", 2) => described(F::SerialSequence, &[Text, Text], Text),
         ("pg_encoding_to_char", 1) => described(F::EncodingName, &[Int4], Name),
         ("pg_char_to_encoding", 1) => described(F::EncodingNumber, &[Name], Int4),

@@ -3,7 +3,7 @@
 use super::binder::{Binder, unsupported};
 use super::items::{Bounded, Item, Untyped};
 use super::scope::{NamedPlace, Noted, Origin, Resolved, TypePlace};
-use crate::catalog::{Catalog, Used, View, ViewColumn};
+use crate::catalog::{Catalog, Sequence, Used, View, ViewColumn};
 use crate::ir::{Kind, Name, ObjectId};
 use crate::parse::{Stars, parse, with_words};
 use sqlparser::ast::{
@@ -94,6 +94,31 @@ impl Binder<'_> {
             item.name.clone_from(&column.name);
         }
         Ok(bound)
+    }
+
+    /// The one row of a sequence in FROM, as a view of it would have it.
+    pub(super) fn sequence_row(&mut self, sequence: &Sequence) -> Result<Bounded> {
+        if self.noted.is_some() {
+            return Err(unsupported("a view of a sequence"));
+        }
+        let (id, last) = (sequence.id.number(), sequence.last);
+        let column = |name: &str, ty| ViewColumn { name: name.to_owned(), kind: Kind::plain(ty) };
+        self.view(&View {
+            id: sequence.id,
+            name: sequence.name.clone(),
+            columns: vec![
+                column("last_value", Type::Int8),
+                column("log_cnt", Type::Int8),
+                column("is_called", Type::Bool),
+            ],
+            text: format!(
+                "SELECT coalesce(last, {last}::bigint), 0::bigint, last IS NOT NULL \
+                 FROM (SELECT pg_catalog.pg_sequence_last_value({id}::oid) AS last) AS sequence"
+            ),
+            zone: "UTC".to_owned(),
+            zone_seconds: None,
+            uses: Vec::new(),
+        })
     }
 
     /// Whether a view's text comes to its columns.

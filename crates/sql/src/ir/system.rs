@@ -53,6 +53,8 @@ pub enum SystemFunction {
     NumericScale,
     /// `information_schema._pg_datetime_precision`
     DatetimePrecision,
+    /// `pg_sequence_last_value`
+    SequenceLast,
 }
 
 impl SystemFunction {

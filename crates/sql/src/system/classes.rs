@@ -3,14 +3,14 @@
 use super::definitions;
 use super::objects::{
     BTREE, HEAP, INFORMATION_SCHEMA, IndexObject, OWNER, PG_CATALOG, column_number, columns,
-    default_id, indexes, number,
+    default_id, indexes, number, rule_id,
 };
 use super::relations::{self, Known};
 use super::rows::{Row, vector};
 use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
-use crate::catalog::{Catalog, Identity, Sequence, Table, View};
-use crate::ir::{Kind, Name, ObjectId};
+use crate::catalog::{Catalog, Identity, Sequence, Table, Used, View};
+use crate::ir::{Kind, Name, ObjectId, Op};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Type};
@@ -69,21 +69,72 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("relname", &*table.relation.name)
             })
             .collect(),
+        "pg_rewrite" => catalog.views().map(|view| rule_row(view, new())).collect(),
         "pg_views" => catalog.views().map(|view| view_row(catalog, view, new())).collect(),
-        "pg_depend" => owned_sequences(catalog)
-            .map(|(table, at, sequence, is_identity)| {
-                let pg_class = relations::known("pg_catalog.pg_class").map_or(0, |known| known.id);
-                new()
-                    .set("classid", pg_class)
-                    .set("objid", number(sequence))
-                    .set("refclassid", pg_class)
-                    .set("refobjid", number(table.relation.id))
-                    .set("refobjsubid", at as i32 + 1)
-                    .set("deptype", if is_identity { "i" } else { "a" })
-            })
-            .collect(),
+        "pg_depend" => dependencies(catalog, &new),
         _ => return None,
     })
+}
+
+/// Sequences depend on the columns that own them, defaults on their columns and on the sequences
+/// whose numbers they take, rules on their views and what those select from. `pg_dump` orders what
+/// it states by them.
+fn dependencies(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
+    let id_of = |name| relations::known(name).map_or(0, |known| known.id);
+    let (class, default) = (id_of("pg_catalog.pg_class"), id_of("pg_catalog.pg_attrdef"));
+    let rewrite = id_of("pg_catalog.pg_rewrite");
+    let row = |kind: i32, object: i32, on: (i32, i32), how: &str| {
+        new()
+            .set("classid", kind)
+            .set("objid", object)
+            .set("refclassid", class)
+            .set("refobjid", on.0)
+            .set("refobjsubid", on.1)
+            .set("deptype", how)
+    };
+    let column = |table: &Table, at: usize| (number(table.relation.id), at as i32 + 1);
+    let owned = owned_sequences(catalog).map(|(table, at, sequence, is_identity)| {
+        let how = if is_identity { "i" } else { "a" };
+        row(class, number(sequence), column(table, at), how)
+    });
+    let mut all: Vec<Row> = owned.collect();
+    for (place, table, at, _) in defaults(catalog) {
+        let id = default_id(place);
+        all.push(row(default, id, column(table, at), "a"));
+        let code = table.columns[at].default.iter().flat_map(|value| &value.code);
+        let taken = code.filter_map(|op| if let Op::Next(id) = op { Some(*id) } else { None });
+        all.extend(taken.map(|sequence| row(default, id, (number(sequence), 0), "n")));
+    }
+    for view in catalog.views() {
+        let (rule, own) = (rule_id(view.id), (number(view.id), 0));
+        all.extend(["i", "n"].map(|how| row(rewrite, rule, own, how)));
+        let places = view.uses.iter().flat_map(|used| places_used(catalog, used));
+        all.extend(places.map(|place| row(rewrite, rule, place, "n")));
+    }
+    all
+}
+
+/// The columns that a view uses of a table or view: its id, and their numbers.
+fn places_used(catalog: &Catalog, used: &Used) -> Vec<(i32, i32)> {
+    let place = |id: ObjectId, at: usize| (number(id), at as i32 + 1);
+    if let Some(table) = catalog.table(&used.relation) {
+        let columns = used.columns.iter().filter_map(|name| table.column(name));
+        return columns.map(|at| place(table.relation.id, usize::from(at))).collect();
+    }
+    let Some(view) = catalog.view(&used.relation) else { return Vec::new() };
+    let columns = view.columns.iter().enumerate();
+    let named = columns.filter(|(_, column)| used.columns.contains(&column.name));
+    named.map(|(at, _)| place(view.id, at)).collect()
+}
+
+/// The rule by which a view has rows.
+fn rule_row(view: &View, row: Row) -> Row {
+    row.set("oid", rule_id(view.id))
+        .set("rulename", "_RETURN")
+        .set("ev_class", number(view.id))
+        .set("ev_type", "1")
+        .set("ev_enabled", "O")
+        .set("is_instead", true)
 }
 
 /// The name of the schema of a relation.

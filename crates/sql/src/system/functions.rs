@@ -2,11 +2,12 @@
 
 use super::definitions::{of_constraint, of_index, of_index_column, of_view, with_few_brackets};
 use super::names::{ROLES, class_name, find, shown};
-use super::objects::{UTF8, constraints, indexes, table, view};
+use super::objects::{UTF8, constraints, indexes, number, table, view};
 use super::session::System;
 use super::{classes, comments, type_names};
 use crate::catalog::Catalog;
 use crate::ir::SystemFunction;
+use crate::run::last_number;
 use values::{Array, Datum, Error, Oid, Result, SqlState, Type};
 
 /// The type whose code an argument is.
@@ -119,8 +120,27 @@ impl System {
                 let table = find(catalog, Type::Regclass, table)?;
                 optional(classes::serial_sequence(catalog, table, column))
             }
+            (SystemFunction::SequenceLast, [Datum::Int4(id)]) => self.last_of_sequence(*id)?,
             (function, _) if function.has_effect() => self.services()?.call(function, arguments)?,
             _ => return Err(malformed()),
+        })
+    }
+
+    /// The number that a sequence gave last; NULL if it gave none yet.
+    fn last_of_sequence(&self, id: i32) -> Result<Datum> {
+        let mut sequences = self.catalog.sequences();
+        let Some(sequence) = sequences.find(|sequence| number(sequence.id) == id) else {
+            let message = format!("could not open relation with OID {id}");
+            return Err(Error::new(SqlState::UNDEFINED_TABLE, message));
+        };
+        let Some(services) = self.services.as_deref() else {
+            let message = "numbers of sequences are read by queries of their own";
+            return Err(Error::unsupported(message, "Read them before."));
+        };
+        Ok(match services.given(sequence.id)?.checked_sub(1) {
+            Some(before) => Datum::Int8(last_number(sequence, before)),
+            None if sequence.is_called => Datum::Int8(sequence.last),
+            None => Datum::Null,
         })
     }
 

@@ -49,6 +49,11 @@ fn of_kind(kind: u32, id: ObjectId) -> i32 {
     number(id) + (kind * MADE) as i32
 }
 
+/// The object id of the rule by which a view has rows.
+pub(super) fn rule_id(view: ObjectId) -> i32 {
+    of_kind(2, view)
+}
+
 /// The object id of the default of a column: the place among all defaults.
 pub(super) fn default_id(place: usize) -> i32 {
     (3 * MADE + MADE / 2 + place as u32 % (MADE / 2)) as i32

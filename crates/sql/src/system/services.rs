@@ -3,7 +3,7 @@
 use super::objects::{OWNER, database_id};
 use super::rows::Row;
 use super::session::System;
-use crate::ir::SystemFunction;
+use crate::ir::{ObjectId, SystemFunction};
 use std::sync::Arc;
 use values::{Datum, Error, Result, Timestamp};
 
@@ -23,6 +23,12 @@ pub trait Services: std::fmt::Debug + Send + Sync {
 
     /// What all sessions do.
     fn sessions(&self) -> Vec<SessionActivity>;
+
+    /// How many numbers a sequence has given.
+    ///
+    /// # Errors
+    /// That it cannot be read.
+    fn given(&self, sequence: ObjectId) -> Result<u64>;
 
     /// The names of the server's databases; none if it has one store alone.
     fn databases(&self) -> Vec<String>;
