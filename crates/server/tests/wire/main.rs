@@ -19,6 +19,7 @@ mod levels;
 mod modes;
 mod notify;
 mod passwords;
+mod pg_dump;
 mod pgbench;
 mod portals;
 mod protocol;

@@ -23,6 +23,11 @@ fn malformed() -> Error {
     Error::new(SqlState::DATA_CORRUPTED, "plan calls a function with other types")
 }
 
+fn user_name(id: i32) -> String {
+    let found = ROLES.iter().find(|role| role.0 == id);
+    found.map_or_else(|| format!("unknown (OID={id})"), |role| role.1.to_owned())
+}
+
 fn optional(text: Option<String>) -> Datum {
     text.map_or(Datum::Null, Datum::text)
 }
@@ -106,11 +111,7 @@ impl System {
             (SystemFunction::SharedDescription, [Datum::Int4(id), Datum::Text(of)]) => {
                 optional(comments::of_shared(catalog, *id, of))
             }
-            (SystemFunction::UserName, [Datum::Int4(id)]) => {
-                let found = ROLES.iter().find(|role| role.0 == *id);
-                let unknown = || format!("unknown (OID={id})");
-                Datum::text(found.map_or_else(unknown, |role| role.1.to_owned()))
-            }
+            (SystemFunction::UserName, [Datum::Int4(id)]) => Datum::text(user_name(*id)),
             (SystemFunction::IsVisible, [Datum::Int4(id)]) => {
                 let class = class_name(catalog, *id).map(|(_, visible)| visible);
                 let ty = || is_visible_type(catalog, *id);
