@@ -33,3 +33,4 @@ SELECT bytea '\x0aff', octet_length(bytea '\x0aff'), bytea '\x01' < bytea '\x010
 SELECT bytea '\xabc';
 SELECT string_to_array('a,b,,c', ','), string_to_array('', ','), array_to_string(array['a', NULL, 'b'], ',', '?');
 DROP TABLE words;
+SELECT right('abc', -2147483648), left('abc', -2147483648), right('abc', -2147483647), right('abc', 2147483647);

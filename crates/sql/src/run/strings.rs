@@ -54,7 +54,9 @@ pub(super) fn call(function: Function, arguments: &[Datum]) -> Option<Result<Dat
             Datum::text(text.chars().take(counted(text, *count)).collect::<String>())
         }
         (Function::Right, [Datum::Text(text), Datum::Int4(count)]) => {
-            let kept = counted(text, *count);
+            // The smallest number has no opposite: PostgreSQL takes nothing away.
+            let count = if *count == i32::MIN { i32::MAX } else { *count };
+            let kept = counted(text, count);
             let skipped = text.chars().count().saturating_sub(kept);
             Datum::text(text.chars().skip(skipped).collect::<String>())
         }
