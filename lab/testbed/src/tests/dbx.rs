@@ -235,9 +235,9 @@ fn power_cuts_find_versions_that_are_raised_though_odd() {
     assert!(error.contains("no set of calls"), "{error}");
 }
 
-/// One image of eight of those of a thorough test, which takes minutes.
+/// One place of five of those of a thorough test, which takes minutes.
 fn with_checkpoints<R: Rival<Device = Traced>, W: Workload>(workload: &W) {
-    let every = if is_thorough() { 2 } else { 17 };
+    let every = if is_thorough() { 2 } else { 11 };
     for workers in [1, 2, 4] {
         let mut options = options(workers, None);
         options.log_bytes = 16 << 10;
