@@ -189,7 +189,7 @@ impl CallRows<'_, '_, '_> {
 
     /// Deletes the pieces of the row with this key, if it is in pieces.
     fn remove_pieces(&mut self, space: Space, key: &[u8]) -> Result<()> {
-        if !self.has_pieces.load(Ordering::Relaxed) {
+        if space == Space::Catalog || !self.has_pieces.load(Ordering::Relaxed) {
             return Ok(());
         }
         let stored = self.stored(space, key)?;
@@ -441,6 +441,7 @@ impl Rows for ReadRows<'_> {
             if row.is_some() {
                 return Ok(row);
             }
+            self.steps.check()?;
         }
         Err(pieces::damaged())
     }

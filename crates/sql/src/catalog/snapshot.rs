@@ -9,6 +9,7 @@ use super::delta::{
 use super::path::{NAME, Path, Place};
 use super::schema::{ForeignKey, Sequence, Table, View};
 use crate::ir::{Name, ObjectId, SchemaId, from_bytes};
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -231,10 +232,7 @@ impl Objects {
             self.comments.remove(&id);
             return Ok(());
         };
-        let comment: Comment = from_bytes(row, "comment of the catalog")?;
-        if comment.id != id {
-            return Err(Error::corrupted("comment of the catalog is damaged"));
-        }
+        let comment: Comment = object(row, id, "comment", |comment: &Comment| comment.id)?;
         self.comments.insert(id, Arc::new(comment));
         Ok(())
     }
@@ -272,10 +270,7 @@ impl Objects {
             self.casts.remove(&id);
             return Ok(());
         };
-        let cast: Cast = from_bytes(row, "cast of the catalog")?;
-        if cast.id != id {
-            return Err(Error::corrupted("cast of the catalog is damaged"));
-        }
+        let cast: Cast = object(row, id, "cast", |cast: &Cast| cast.id)?;
         self.casts.insert(id, Arc::new(cast));
         Ok(())
     }
@@ -443,4 +438,18 @@ impl Objects {
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }
+}
+
+/// Decodes the row of an object of the catalog, whose id must be that of the row's key.
+fn object<T: DeserializeOwned>(
+    row: &[u8],
+    id: ObjectId,
+    what: &str,
+    id_of: impl Fn(&T) -> ObjectId,
+) -> Result<T> {
+    let object: T = from_bytes(row, &format!("{what} of the catalog"))?;
+    if id_of(&object) != id {
+        return Err(Error::corrupted(format!("{what} of the catalog is damaged")));
+    }
+    Ok(object)
 }

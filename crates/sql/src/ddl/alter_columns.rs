@@ -5,7 +5,7 @@ use super::columns::refuse_no_integer;
 use super::draft::{LaterCheck, kept, refuse_key_kind};
 use super::foreign::drop_keys_of_column;
 use super::rebuild::Rebuild;
-use super::sequences::{NUMBER_CODE, Taken, release};
+use super::sequences::{DependentDefaults, NUMBER_CODE, release};
 use super::views::dependent;
 use crate::bind::{kind_of, may_assign, name_of, unsupported};
 use crate::catalog::{ForeignKey, Table};
@@ -110,7 +110,7 @@ impl Altering<'_> {
             Err(error) => return Err(error),
         };
         self.drop_computed(column, cascade)?;
-        self.drop_takers(column, cascade)?;
+        self.drop_default_dependents(column, cascade)?;
         drop_keys_of_column(&mut self.draft, column, cascade)?;
         let relation = &mut self.draft.table.relation;
         if relation.primary.iter().any(|key| key.column == column) {
@@ -132,17 +132,17 @@ impl Altering<'_> {
     }
 
     /// What DROP COLUMN does with defaults that take numbers of the column's sequence.
-    fn drop_takers(&mut self, column: ColumnNumber, cascade: bool) -> Result<()> {
+    fn drop_default_dependents(&mut self, column: ColumnNumber, cascade: bool) -> Result<()> {
         let (own, at) = (self.old.relation.id, usize::from(column));
         let Some(sequence) = self.draft.table.columns[at].sequence else { return Ok(()) };
         let is_own = |table: &Table, other: usize| table.relation.id == own && other == at;
-        let taken = Taken::of(self.draft.catalog, &[sequence], is_own);
+        let defaults = DependentDefaults::of(self.draft.catalog, &[sequence], is_own);
         let name = &self.draft.table.relation.columns[at].name;
         let what = format!("column {name} of table {}", self.name());
-        for notice in taken.dropped(&what, cascade)? {
+        for notice in defaults.dropped(&what, cascade)? {
             self.notice(notice);
         }
-        for table in taken.changed {
+        for table in defaults.changed {
             if table.relation.id != own {
                 self.draft.delta.put_table(&table);
             }

@@ -1,4 +1,4 @@
-//! What a definition comes to.
+//! The result of a definition.
 
 use crate::bind::name_of;
 use crate::catalog::{Catalog, Delta, SYSTEM_SCHEMAS, Written, missing_schema};
@@ -7,18 +7,18 @@ use crate::system::NAME;
 use sqlparser::ast::{Ident, ObjectName};
 use values::{Datum, Error, Result, SqlState};
 
-/// A definition that was made of a statement: the catalog and the store have to take it together.
+/// The changes and the answer of a definition. The catalog and the store apply them together.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// The command tag.
     pub tag: &'static str,
-    /// What the catalog gets.
+    /// The changes of the catalog.
     pub delta: Delta,
-    /// The rows of its answer, if it has any.
+    /// The rows of the answer.
     pub rows: Vec<Vec<Datum>>,
-    /// How many rows the tag says, if it says that.
+    /// The number of rows in the command tag.
     pub(super) count: Option<usize>,
-    /// What the client is told although it is no error.
+    /// The notices, one a line.
     pub notice: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Definition {
         Definition { tag, delta, rows: Vec::new(), count: None, notice: None }
     }
 
-    /// The whole command tag.
+    /// Returns the command tag, with the number of rows if there is one.
     pub fn shown_tag(&self) -> String {
         match self.count {
             Some(count) => format!("{} {count}", self.tag),
@@ -35,7 +35,8 @@ impl Definition {
         }
     }
 
-    /// What CREATE does about a name that exists: nothing, if the statement says so.
+    /// Returns the result of CREATE for a name that exists: a notice with `skipped` (IF NOT
+    /// EXISTS), else an error.
     pub(super) fn existing(tag: &'static str, name: &str, skipped: bool) -> Result<Definition> {
         let message = format!("relation \"{name}\" already exists");
         if !skipped {
@@ -45,7 +46,7 @@ impl Definition {
         Ok(Definition { notice, ..Definition::new(tag, Delta::default()) })
     }
 
-    /// The name that was found; none of one whose schema does not exist, if the statement says so.
+    /// Unwraps a name. An error becomes a notice and `None` with `skipped` (IF EXISTS).
     pub(super) fn found(&mut self, name: Result<Name>, skipped: bool) -> Result<Option<Name>> {
         match name {
             Ok(name) => Ok(Some(name)),
@@ -53,8 +54,8 @@ impl Definition {
         }
     }
 
-    /// The relation that ALTER is about; none of one that does not exist, if the statement says
-    /// that this is no error.
+    /// Resolves the relation of ALTER. A missing one becomes a notice and `None` with `skipped`
+    /// (IF EXISTS).
     pub(super) fn altered(
         &mut self,
         catalog: &Catalog,
@@ -72,9 +73,9 @@ impl Definition {
         Ok(None)
     }
 
-    /// What DROP does about an object that does not exist: a notice, if the statement says so.
+    /// Turns the error of a missing object into a notice with `skipped` (IF EXISTS).
     pub(super) fn skip_missing(&mut self, error: Error, skipped: bool) -> Result<()> {
-        // What is not supported, such as a name of another database, is not missing.
+        // A name that is not supported, such as one of another database, is always an error.
         if !skipped || error.state() == SqlState::FEATURE_NOT_SUPPORTED {
             return Err(error);
         }
@@ -82,7 +83,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Adds what the client is told, behind what it is told already.
+    /// Appends a notice.
     pub(super) fn add_notice(&mut self, notice: &str) {
         let before = self.notice.take().map(|before| before + "\n").unwrap_or_default();
         self.notice = Some(before + notice);
@@ -101,14 +102,14 @@ pub(super) fn refuse_name_of_type(catalog: &Catalog, name: &Name) -> Result<()> 
     ))
 }
 
-/// What DROP TYPE or DROP INDEX says.
+/// The objects and options of DROP TYPE or DROP INDEX.
 pub(super) struct Dropping<'a> {
     pub(super) names: &'a [ObjectName],
     pub(super) if_exists: bool,
     pub(super) cascade: bool,
 }
 
-/// Refuses an owner that is not the one user.
+/// Checks that an owner is the only user.
 pub(super) fn refuse_owner(owner: &Ident) -> Result<()> {
     let name = name_of(owner);
     let is_own = owner.quote_style.is_none()
@@ -119,7 +120,8 @@ pub(super) fn refuse_owner(owner: &Ident) -> Result<()> {
     Err(Error::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")))
 }
 
-/// Refuses what exists, or passes over it if the statement says so.
+/// Returns the result of CREATE for an existing object: a notice with `skipped` (IF NOT EXISTS),
+/// else an error.
 pub(super) fn existing(
     tag: &'static str,
     what: &str,

@@ -155,54 +155,54 @@ fn takes(info: &ColumnInfo, sequence: ObjectId) -> bool {
     info.default.as_ref().is_some_and(|default| default.code.contains(&Op::Next(sequence)))
 }
 
-/// Takes away the defaults that take numbers of a sequence.
+/// Removes the defaults of a table that use a sequence.
 pub(super) fn release(table: &mut Table, sequence: ObjectId) {
     for info in table.columns.iter_mut().filter(|info| takes(info, sequence)) {
         (info.default, info.default_text) = (None, None);
     }
 }
 
-/// The sequences of columns that are dropped, of which defaults of other columns take numbers.
-pub(super) struct Taken {
-    /// The tables of these defaults, without them.
+/// The defaults that depend on sequences to drop.
+pub(super) struct DependentDefaults {
+    /// Copies of their tables without these defaults.
     pub(super) changed: Vec<Table>,
-    /// The defaults, each with the name of its sequence.
+    /// Descriptions of the defaults, each with the name of its sequence.
     lines: Vec<(String, String)>,
 }
 
-impl Taken {
-    /// Finds the defaults that take numbers of `sequences`, but for those of columns that go:
-    /// `goes` says which ones of a table do.
+impl DependentDefaults {
+    /// Finds the defaults that use `sequences`. `is_dropped` excludes columns, by table and place,
+    /// that are dropped themselves.
     pub(super) fn of(
         catalog: &Catalog,
         sequences: &[ObjectId],
-        goes: impl Fn(&Table, usize) -> bool,
-    ) -> Taken {
-        let mut taken = Taken { changed: Vec::new(), lines: Vec::new() };
+        is_dropped: impl Fn(&Table, usize) -> bool,
+    ) -> DependentDefaults {
+        let mut defaults = DependentDefaults { changed: Vec::new(), lines: Vec::new() };
         for table in catalog.tables() {
-            let before = taken.lines.len();
+            let before = defaults.lines.len();
             for (at, info) in table.columns.iter().enumerate() {
                 let sequence = sequences.iter().find(|sequence| takes(info, **sequence));
                 let sequence = sequence.and_then(|id| catalog.sequence_by_id(*id));
-                let Some(sequence) = sequence.filter(|_| !goes(table, at)) else { continue };
+                let Some(sequence) = sequence.filter(|_| !is_dropped(table, at)) else { continue };
                 let (own, column) = (&table.relation.name, &table.relation.columns[at].name);
                 let shown = catalog.shown(own);
                 let line = format!("default value for column {column} of table {shown}");
-                taken.lines.push((line, catalog.shown(&sequence.name)));
+                defaults.lines.push((line, catalog.shown(&sequence.name)));
             }
-            if taken.lines.len() > before {
+            if defaults.lines.len() > before {
                 let mut changed = Table::clone(table);
                 sequences.iter().for_each(|sequence| release(&mut changed, *sequence));
-                taken.changed.push(changed);
+                defaults.changed.push(changed);
             }
         }
-        taken
+        defaults
     }
 
-    /// Refuses to drop `what` with the sequences, unless the defaults go, too: the notices of that.
+    /// Returns the notices of dropping `what` with `cascade`, one for each default.
     ///
     /// # Errors
-    /// Of the defaults that depend on the sequences.
+    /// `DEPENDENT_OBJECTS`, if there are defaults and `cascade` is false.
     pub(super) fn dropped(&self, what: &str, cascade: bool) -> Result<Vec<String>> {
         if !self.lines.is_empty() && !cascade {
             let message = format!("cannot drop {what} because other objects depend on it");
@@ -336,11 +336,11 @@ pub(super) fn drop_one(
 ) -> Result<()> {
     let shown = format!("sequence {}", catalog.shown(&sequence.name));
     refuse_identity(catalog, sequence, &shown)?;
-    let taken = Taken::of(catalog, &[sequence.id], |_, _| false);
-    for notice in taken.dropped(&shown, cascade)? {
+    let defaults = DependentDefaults::of(catalog, &[sequence.id], |_, _| false);
+    for notice in defaults.dropped(&shown, cascade)? {
         definition.add_notice(&notice);
     }
-    let tables = taken.changed.into_iter();
+    let tables = defaults.changed.into_iter();
     let mut changed = tables.map(|table| (table.relation.id, table)).collect();
     own_by(catalog, sequence.id, None, &mut changed)?;
     changed.values().for_each(|table| definition.delta.put_table(table));

@@ -4,7 +4,7 @@ use super::definition::{Definition, refuse_name_of_type};
 use super::door::{check_table, check_truncate};
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
-use super::sequences::{Taken, replace};
+use super::sequences::{DependentDefaults, replace};
 use super::views::{drop_dependents, refuse_view};
 use crate::bind::{new_name, written_name};
 use crate::catalog::{Catalog, Delta, Sequence, Table, Written};
@@ -148,11 +148,12 @@ pub(super) fn drop_tables(
         [one] => format!("table {}", catalog.shown(&one.relation.name)),
         _ => "desired object(s)".to_owned(),
     };
-    let taken = Taken::of(catalog, &sequences, |table, _| names.contains(&table.relation.name));
-    for notice in taken.dropped(&what, cascade)? {
+    let defaults =
+        DependentDefaults::of(catalog, &sequences, |table, _| names.contains(&table.relation.name));
+    for notice in defaults.dropped(&what, cascade)? {
         definition.add_notice(&notice);
     }
-    taken.changed.iter().for_each(|table| definition.delta.put_table(table));
+    defaults.changed.iter().for_each(|table| definition.delta.put_table(table));
     tables.iter().for_each(|table| definition.delta.drop_table(table));
     sequences.iter().for_each(|sequence| definition.delta.drop_sequence(*sequence));
     Ok(())
