@@ -1,15 +1,14 @@
 //! How many clients the files that the process may open are enough for.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-use crate::output::tell;
+use tracing::warn;
 
 /// Files and sockets beside those of clients: of the store and its copies, of threads, of clients
 /// that are told that there are too many, and some to spare.
 const OTHERS: u64 = 256;
 
 /// Clients at a time, which are not more than were asked for. Allows the process as many files as
-/// it may allow itself; a line says if they are too few.
+/// it may allow itself; an event tells if they are too few.
 pub(super) fn connections(asked: u64) -> usize {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -20,10 +19,10 @@ pub(super) fn connections(asked: u64) -> usize {
     let most = most(files, asked);
     if most < asked {
         let files = files.unwrap_or_default();
-        tell(&format!(
-            "warning: the process may open {files} files, which are enough for {most} clients at a \
+        warn!(
+            "the process may open {files} files, which are enough for {most} clients at a \
              time, not {asked}: allow more (ulimit -n)"
-        ));
+        );
     }
     usize::try_from(most).expect("at most 10,000")
 }

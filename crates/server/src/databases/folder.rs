@@ -11,7 +11,6 @@ use super::opened::{InUse, Opened};
 use crate::cancel::Sessions;
 use crate::config::NAME;
 use crate::store::{Backends, DeviceSpec, OpenError, Store, StoreOptions};
-use crate::warning::warn;
 use sql::MemoryPool;
 use sql::system::SessionActivity;
 use std::collections::BTreeMap;
@@ -21,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing::warn;
 use values::{Error, Result, SqlState};
 
 /// The database of PostgreSQL that clients connect to in order to make others. If there is none of
@@ -354,7 +354,7 @@ fn close(change: &mut Change) {
     if let Some(State::Open(opened)) = change.end.replace(State::Closed)
         && let Err(error) = opened.store.close()
     {
-        warn(&cannot_be("closed", &change.name, &error).to_string());
+        warn!("{}", cannot_be("closed", &change.name, &error));
     }
 }
 
