@@ -16,6 +16,7 @@ pub(super) fn begin(arguments: &LogArguments) {
     };
     // A terminal that is closed is no reason to end.
     let all = tracing_subscriber::fmt()
+        .with_target(false)
         .with_max_level(level)
         .with_writer(io::stderr)
         .log_internal_errors(false);

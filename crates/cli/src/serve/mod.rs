@@ -42,22 +42,24 @@ struct Ready {
 pub(crate) fn run(arguments: &ServeArguments) -> Done {
     log::begin(&arguments.log);
     let is_lost = lost::of_server();
+    let shares = Shares::of(arguments)?;
+    let folder = folder_shares(arguments, &shares)?;
+    let databases = folder.as_ref().map_or(0, |folder| folder.open_max - 1);
     let options = ServerOptions {
         listen: arguments.listen.clone(),
         socket_directory: arguments.socket_dir.clone(),
         password: arguments.password_file.as_deref().map(password).transpose()?,
-        connections_max: descriptors::connections(arguments.connections),
+        connections_max: descriptors::connections(arguments.connections, databases),
         statement_timeout: arguments.statement_timeout_ms.map(Duration::from_millis),
         log_min_duration: arguments.log.log_min_duration_ms.map(Duration::from_millis),
         is_lost,
     };
-    let shares = Shares::of(arguments)?;
     pmem::keep_little_freed();
     let signals = Signals::listen()?;
     let hung_up = signals.outlive_terminal()?;
     // First: who cannot listen makes no store.
     let sockets = Sockets::bind(&options).map_err(failure)?;
-    let Place { databases, name } = place(arguments, &shares)?;
+    let Place { databases, name } = place(arguments, &shares, folder)?;
     let store = databases.default_store();
     let stop = signals.stop();
     let say = |listening: &Listening| {
@@ -99,9 +101,13 @@ struct Place {
 }
 
 /// Opens what is served.
-fn place(arguments: &ServeArguments, shares: &Shares) -> Result<Place, Failure> {
-    if let Some(directory) = &arguments.databases {
-        return folder(arguments, shares, directory);
+fn place(
+    arguments: &ServeArguments,
+    shares: &Shares,
+    folder: Option<FolderShares>,
+) -> Result<Place, Failure> {
+    if let (Some(directory), Some(shares)) = (&arguments.databases, &folder) {
+        return open_folder(arguments, shares, directory);
     }
     let path = arguments.path.as_ref().expect("a store, if there is no folder");
     let device = device(path.as_ref())?;
@@ -109,9 +115,25 @@ fn place(arguments: &ServeArguments, shares: &Shares) -> Result<Place, Failure> 
     Ok(Place { databases: store.into(), name: device.to_string() })
 }
 
+/// What the databases of a folder have, if one is served.
+fn folder_shares(
+    arguments: &ServeArguments,
+    shares: &Shares,
+) -> Result<Option<FolderShares>, Failure> {
+    if arguments.databases.is_none() {
+        return Ok(None);
+    }
+    let mut folder = FolderShares::of(shares, &arguments.limits)?;
+    folder.open_max = 1 + descriptors::databases(folder.open_max - 1);
+    Ok(Some(folder))
+}
+
 /// Opens a folder of databases, of which the others than the default one stay closed.
-fn folder(arguments: &ServeArguments, shares: &Shares, directory: &Path) -> Result<Place, Failure> {
-    let shares = FolderShares::of(shares, &arguments.limits)?;
+fn open_folder(
+    arguments: &ServeArguments,
+    shares: &FolderShares,
+    directory: &Path,
+) -> Result<Place, Failure> {
     // Devices are set for each.
     let device = DeviceSpec::File(directory.to_owned());
     let mut others = of_store(arguments, &shares.others, &device);
