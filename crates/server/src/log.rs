@@ -3,15 +3,16 @@
 //! | level | event |
 //! |---|---|
 //! | error | an error of class XX (a bug or damage) or 58 (a file) |
-//! | warn | a client that is not let in; a statement that took long; an error of class 53 (memory, disk, connections), once a second |
+//! | warn | a client that is not let in; a statement that took long |
+//! | warn | an error of class 53 (memory, disk, connections), once a second |
 //! | info | a session that the server ends |
 //! | debug | each other error that a client is sent; sessions that begin |
 //!
 //! Texts of statements are cut as in `pg_stat_activity`. Values of parameters are not told.
 
-use crate::shared::Peer;
 use crate::store::Activity;
 use sql::system::SessionActivity;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::{Level, debug, enabled, error, info, warn};
@@ -116,8 +117,8 @@ pub(crate) fn began(session: &Activity) {
 }
 
 /// Tells of a client that is not let in.
-pub(crate) fn refused(peer: &Peer, error: &Error) {
-    let address = peer.address.map(tracing::field::display);
+pub(crate) fn refused(address: Option<IpAddr>, error: &Error) {
+    let address = address.map(tracing::field::display);
     let state = error.state();
     let (state, message) = (state.code(), error.message());
     if error.state() == SqlState::TOO_MANY_CONNECTIONS {

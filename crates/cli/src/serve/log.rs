@@ -1,4 +1,5 @@
-//! What `serve` tells on standard error: events of `tracing`, from here, the server and the library.
+//! What `serve` tells on standard error: events of `tracing`, its own, the server's and the
+//! library's.
 
 use std::io;
 

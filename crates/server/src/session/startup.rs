@@ -80,7 +80,7 @@ where
     let Welcome { settings, database } = match started {
         Ok(Ok(welcome)) => welcome,
         Ok(Err(Refused::Error(error))) => {
-            log::refused(&peer, &error);
+            log::refused(peer.address, &error);
             let mut out = Messages::default();
             out.report(Severity::Fatal, &error);
             // The client may have disconnected without waiting for it.

@@ -1,8 +1,8 @@
 //! Clauses that the parser does not have, as tokens of what it has instead: FOR READ ONLY of
 //! queries and the weaker locks; INTERVAL with a precision before its
 //! text; ISNULL; NOT EXISTS, which binds too strongly there; `current_schema` and `current_role`;
-//! BETWEEN SYMMETRIC, OPERATOR(pg_catalog.=) before ANY, TABLE as a query, FETCH of an expression, ARRAY behind a type; RESET of
-//! settings whose names are several words.
+//! BETWEEN SYMMETRIC, OPERATOR(pg_catalog.=) before ANY, TABLE as a query, FETCH of an expression,
+//! ARRAY behind a type; RESET of settings whose names are several words.
 
 use super::locks::marked;
 use super::own::word;
