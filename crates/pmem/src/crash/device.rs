@@ -1,13 +1,12 @@
 //! The device: applies every store to memory and records it.
 
-use std::sync::{Mutex, MutexGuard};
-
 use super::adversary::{Adversary, SpaceKind};
 use super::contents::Contents;
 use super::history::History;
 use crate::device::{Description, Device, PortState};
 use crate::failure::{DeviceError, lock};
 use crate::memory::{Mapping, Memory, PAGE_BYTES, Pages, Space};
+use crate::sync::background::{Mutex, MutexGuard};
 use crate::units::LINE_BYTES;
 
 /// Memory with a history. See the module's documentation.

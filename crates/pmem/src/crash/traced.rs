@@ -1,13 +1,12 @@
 //! The recording device: every store goes to memory and, if asked for, into a trace.
 
-use std::sync::Mutex;
-
 use super::adversary::SpaceKind;
 use super::contents::Contents;
 use super::trace::{Event, EventKind, Trace};
 use crate::device::{Description, Device, PortState};
 use crate::failure::{DeviceError, lock};
 use crate::memory::{Mapping, Memory, PAGE_BYTES, Pages};
+use crate::sync::background::Mutex;
 
 /// Memory that records what is done to it. See the module's documentation.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! Those of the standard library are not, so that it would see no order in what they protect, and
 //! report all of it.
 
-use std::sync::LockResult;
+use std::sync::{LockResult, TryLockError, TryLockResult};
 
 pub use parking_lot::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
@@ -22,6 +22,14 @@ impl<T> Mutex<T> {
     /// None.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         Ok(self.0.lock())
+    }
+
+    /// Takes the lock if it is free.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        self.0.try_lock().ok_or(TryLockError::WouldBlock)
     }
 
     /// The value, for its only owner.

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
 
 use rustix::fs::{FlockOperation, flock, fstat};
 use rustix::io::Errno;
 
 use crate::failure::{DeviceError, lock};
+use crate::sync::background::Mutex;
 use crate::system::Process;
 
 /// Who else may have the file open.
