@@ -112,10 +112,15 @@ impl Conversation {
             }
             Control::Own(own) => self.own(own).await?,
             Control::DiscardNothing(tag) => tag,
+            Control::DiscardTemporary => {
+                self.connection.block(BlockOperation::DiscardTemporary).await?;
+                "DISCARD TEMP"
+            }
             Control::DiscardAll => {
                 self.check_alone("DISCARD ALL")?;
                 self.statements.clear();
                 self.cursors.clear();
+                self.connection.block(BlockOperation::DiscardTemporary).await?;
                 self.connection.unlock_all();
                 self.mailbox().unlisten(None);
                 self.change(|settings| settings.reset_named(None))?;

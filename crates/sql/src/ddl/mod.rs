@@ -26,6 +26,7 @@ mod sequences;
 mod set_value;
 mod table;
 mod table_as;
+mod temporary;
 mod types;
 mod views;
 
@@ -35,3 +36,4 @@ pub use definition::Definition;
 pub use describe::described;
 pub(crate) use sequences::next_value;
 pub(crate) use set_value::find as find_sequence;
+pub use temporary::{dropped_on_commit, tables_read};

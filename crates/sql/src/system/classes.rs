@@ -10,7 +10,7 @@ use super::rows::{Row, vector};
 use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
 use crate::catalog::{Catalog, Identity, Sequence, Table, Used, View};
-use crate::ir::{Kind, Name, ObjectId, Op};
+use crate::ir::{Kind, Name, ObjectId, Op, SchemaId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Type};
@@ -194,7 +194,7 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             .set("relowner", OWNER)
             .set("relfilenode", id)
             .set("relkind", kind)
-            .set("relpersistence", "p")
+            .set("relpersistence", if name.schema == SchemaId::TEMPORARY { "t" } else { "p" })
             .set("relreplident", if kind == "r" { "d" } else { "n" })
             .set("relispopulated", true)
             .set("reltuples", -1.0_f32)

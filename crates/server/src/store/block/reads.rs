@@ -7,7 +7,7 @@ use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::Shared;
 use super::numbers::Stock;
 use sql::ir::{Claim, ObjectId, Space};
-use sql::run::{Entry, Rows, Scan};
+use sql::run::{Entry, Rows, Scan, is_temporary_key};
 use std::collections::BTreeMap;
 use values::{Error, Result, SqlState};
 
@@ -75,6 +75,9 @@ impl<'r> BlockReads<'r> {
 
 impl Rows for BlockReads<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if is_temporary_key(space, key) {
+            return self.read.get(space, key);
+        }
         match &mut self.gets_left {
             Some(0) => return Err(self.over()),
             Some(left) => *left -= 1,
@@ -84,7 +87,7 @@ impl Rows for BlockReads<'_> {
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
-        match self.gets_left {
+        match self.gets_left.filter(|_| !is_temporary_key(scan.space, scan.from)) {
             Some(_) => Err(self.over()),
             None => self.read.scan(scan, found),
         }
@@ -99,6 +102,9 @@ impl Rows for BlockReads<'_> {
     }
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
+        if sequence.is_temporary() {
+            return self.read.next(sequence);
+        }
         let used = self.used.entry(sequence).or_default();
         let number = self.stock.peek(sequence, *used);
         *used += 1;
@@ -107,10 +113,16 @@ impl Rows for BlockReads<'_> {
     }
 
     fn passes_by(&mut self, key: &[u8], claim: &Claim) -> Result<bool> {
+        if claim.relation.is_temporary() {
+            return Ok(false);
+        }
         self.claiming.as_mut().map_or(Ok(false), |claiming| claiming.passes_by(key, claim))
     }
 
     fn claim(&mut self, key: Vec<u8>, claim: &Claim) -> Result<()> {
+        if claim.relation.is_temporary() {
+            return Ok(());
+        }
         self.claiming.as_mut().map_or(Ok(()), |claiming| claiming.claim(key, claim))
     }
 

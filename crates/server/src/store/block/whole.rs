@@ -11,6 +11,8 @@ use super::reads::{Below, Tried};
 use super::state::BlockState;
 use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
+use sql::ir::ObjectId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Result, Zone};
 
@@ -28,7 +30,16 @@ impl Pipeline {
             return Ok(Vec::new());
         }
         let planned = statement.planned.as_ref().expect("it is no definition");
-        let ids = planned.plan.tables();
+        self.whole_tables(catalog, &planned.plan.tables(), run).await
+    }
+
+    /// Queries of whole tables, but for temporary ones.
+    pub(super) async fn whole_tables(
+        &self,
+        catalog: &Arc<Catalog>,
+        ids: &BTreeSet<ObjectId>,
+        run: &Run,
+    ) -> Result<Vec<Run>> {
         let tables = catalog.tables().filter(|table| ids.contains(&table.relation.id));
         let mut runs = Vec::new();
         for table in tables {
