@@ -19,7 +19,7 @@ UPDATE item SET price = n.price FROM news n WHERE n.id = item.id;
 INSERT INTO item SELECT id + 100, 'new ' || id, price FROM news RETURNING id, name, price;
 DELETE FROM item USING news WHERE item.id = news.id + 100 AND news.id > 1;
 SELECT id, price FROM item WHERE id IN (SELECT id FROM news) OR id > 100 ORDER BY id;
-INSERT INTO item VALUES (101, 'again', 1) ON CONFLICT (id) DO UPDATE SET price = (SELECT max(price) FROM news);
+INSERT INTO item VALUES (101, 'again', 1) ON CONFLICT (id) DO UPDATE SET price = excluded.price;
 WITH cheap AS (SELECT id FROM news WHERE price < 5) UPDATE item SET name = 'cheap' WHERE id IN (SELECT id FROM cheap) RETURNING id;
 SELECT id FROM item i WHERE EXISTS (SELECT FROM news n WHERE n.id = i.id) ORDER BY id;
 -- The temporary one is found first

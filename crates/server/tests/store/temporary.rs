@@ -3,7 +3,7 @@
 
 use crate::client::{Client, copy, memory, noon, on_disk};
 use crate::script::Target;
-use server::store::{BlockOperation, DeviceSpec, Modes, Store, StoreOptions, Tuning};
+use server::store::{BlockOperation, DeviceSpec, Modes, Store, StoreOptions};
 
 /// Statements of both kinds of tables.
 const TEXTS: [&str; 12] = [
@@ -76,8 +76,7 @@ fn o_47_a_replay_with_any_number_of_workers_comes_to_the_same() {
     let path = dir.path().join("store");
     let open = |path: &std::path::Path, workers| {
         let options = StoreOptions::at(DeviceSpec::File(path.to_owned()));
-        let tuning = Tuning { workers, ..Tuning::default() };
-        Store::open(StoreOptions { clock: noon, tuning, ..options }).unwrap()
+        Store::open(StoreOptions { clock: noon, workers, ..options }).unwrap()
     };
     let store = open(&path, 2);
     let mut client = Client::new(&store);

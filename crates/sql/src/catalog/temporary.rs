@@ -164,9 +164,9 @@ fn is_temporary(key: &[u8]) -> bool {
 }
 
 impl Delta {
-    /// Whether it changes temporary objects.
+    /// Whether it changes temporary objects, or depends on them.
     pub fn is_of_temporary(&self) -> bool {
-        self.rows().iter().any(|(key, _)| is_temporary(key))
+        self.names_temporary || self.rows().iter().any(|(key, _)| is_temporary(key))
     }
 }
 

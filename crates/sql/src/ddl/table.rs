@@ -30,7 +30,8 @@ pub(super) fn create(
     check_table(tree)?;
     let own = name_of_new(catalog, &tree.name, tree.temporary).map_err(|error| {
         let place = || statement.lines.position(tree.name.span().start);
-        let is_of_schema = error.state() == SqlState::UNDEFINED_SCHEMA;
+        let states = [SqlState::UNDEFINED_SCHEMA, SqlState::INVALID_TABLE_DEFINITION];
+        let is_of_schema = states.contains(&error.state());
         if is_of_schema { error.at(place()) } else { error }
     })?;
     if tree.on_commit.is_some() && own.schema != SchemaId::TEMPORARY {

@@ -459,8 +459,8 @@ impl Pipeline {
             }
             let statement = self.current_in(block, &run.statement)?;
             let known = block.own_catalog().unwrap_or_else(|| Arc::clone(&catalog));
-            let needs_session = statement.needs_system() && !statement.is_own();
-            let statement = match needs_session && block.reads_beside_tables(&statement) {
+            let statement = match statement.needs_system() && block.reads_beside_tables(&statement)
+            {
                 true => statement.with_session(&known, &run.session, &run.parameters)?,
                 false => statement,
             };

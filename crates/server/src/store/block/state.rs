@@ -10,7 +10,7 @@ use super::super::pending::{Answer, keep_rows};
 use super::super::rows::ReadRows;
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
-use super::super::temporary::{TemporaryState, Use, given};
+use super::super::temporary::TemporaryState;
 use super::defined::{DefineStep, Defined};
 use super::form::{Block, Constraints, RunStep, Step, Told, WriteKeys, differing, digest};
 use super::loaded::Loaded;
@@ -301,14 +301,8 @@ impl BlockState {
         self.full.clone().map_or(Ok(()), Err)
     }
 
-    /// Refuses rows of temporary tables with which a block would be larger than a call.
-    fn check_given(&self, given: TemporaryRows) -> Result<TemporaryRows> {
-        let error = self.beyond(given.bytes()).filter(|_| !given.is_empty());
-        error.map_or(Ok(given), Err)
-    }
-
     /// Returns the error of a block with `more_bytes` that exceeds the size of a call.
-    fn beyond(&self, more_bytes: usize) -> Option<Error> {
+    pub(super) fn beyond(&self, more_bytes: usize) -> Option<Error> {
         let message = if self.steps.len() + self.defines.len() >= STATEMENTS_MAX {
             format!("a block has more than {STATEMENTS_MAX} statements")
         } else if self.bytes + more_bytes > BYTES_MAX {
@@ -336,11 +330,7 @@ impl BlockState {
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let steps = below.steps(shared, steps_max);
         let since = below.since;
-        let given = match planned.temporary {
-            Use::Given => given(&planned.places, &self.temporary, self.buffer.writes()),
-            Use::No | Use::Own => Ok(TemporaryRows::default()),
-        };
-        let given = match given.and_then(|given| self.check_given(given)) {
+        let given = match self.given_to(planned) {
             Ok(given) => given,
             Err(error) => return Tried::Done(Err(error)),
         };
@@ -380,15 +370,8 @@ impl BlockState {
         }
         self.has_run = true;
         if statement.is_of_session() {
-            // A snapshot is of one catalog, on which its block commits. At READ COMMITTED each
-            // query reads the newest, as on PostgreSQL.
-            if statement.shows_catalog() && self.modes.keeps_snapshot {
-                self.saw_catalog(statement.version);
-            }
-            return Tried::Done(match statement.is_own() {
-                true => self.fitting(mark, result, options.memory_bytes_max),
-                false => result,
-            });
+            let result = self.fitting(mark, result, options.memory_bytes_max);
+            return Tried::Done(self.done_in_session(statement, &used, result));
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
         *counted = counted.saturating_add(work);
@@ -402,6 +385,25 @@ impl BlockState {
         }
         let result = self.fitting(mark, result, options.memory_bytes_max);
         Tried::Done(self.record(statement, run, result, Inputs { numbers, passed, given }))
+    }
+
+    /// The result of a statement that COMMIT does not run again.
+    fn done_in_session(
+        &mut self,
+        statement: &Statement,
+        used: &BTreeMap<ObjectId, usize>,
+        result: Result<sql::run::Answer>,
+    ) -> Result<sql::run::Answer> {
+        let numbers = self.numbers.give(used);
+        if let Some(base) = &self.base {
+            count_given(base, &numbers, &mut self.given);
+        }
+        // A snapshot is of one catalog, on which its block commits. At READ COMMITTED each query
+        // reads the newest, as on PostgreSQL.
+        if statement.shows_catalog() && self.modes.keeps_snapshot {
+            self.saw_catalog(statement.version);
+        }
+        result
     }
 
     /// Claims what a statement needs. Returns what it comes to instead, if it cannot have that.

@@ -8,15 +8,15 @@ use super::super::pipeline::{Pipeline, Work};
 use super::super::pool::lock;
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::Shared;
-use super::super::statement::{Environment, Statement};
-use super::super::temporary::{Left, TemporaryState};
+use super::super::statement::{Environment, Planned, Statement};
+use super::super::temporary::{Left, TemporaryState, Use, given};
 use super::operation::{Modes, Results, Run, Together};
 use super::state::{BlockState, moved, said};
 use nvcaracal::Snapshot;
 use sql::bind::Options;
 use sql::catalog::{Catalog, Temporary};
 use sql::ir::ObjectId;
-use sql::run::{Overlay, is_temporary_key};
+use sql::run::{Overlay, TemporaryRows, is_temporary_key};
 use sql::{Definition, Grant};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,6 +62,19 @@ impl BlockState {
             self.temporary.define(before, next);
         }
         Ok(made)
+    }
+
+    /// The rows of temporary tables that a statement is given.
+    ///
+    /// # Errors
+    /// That the block would be larger than a call with them.
+    pub(super) fn given_to(&self, planned: &Planned) -> Result<TemporaryRows> {
+        if planned.temporary != Use::Given {
+            return Ok(TemporaryRows::default());
+        }
+        let given = given(&planned.places, &self.temporary, self.buffer.writes())?;
+        let error = self.beyond(given.bytes()).filter(|_| !given.is_empty());
+        error.map_or(Ok(given), Err)
     }
 
     /// The rows of temporary tables that it has written go to the session.
