@@ -25,8 +25,8 @@ pub struct Environment {
     pub zone: Zone,
     /// Where names are looked for.
     pub path: Path,
-    /// The temporary objects that names may mean.
-    pub(super) temporary: Option<Arc<Temporary>>,
+    /// The temporary objects that names may mean, as the connection has them.
+    pub temporary: Option<Arc<Temporary>>,
 }
 
 impl Default for Environment {

@@ -459,15 +459,14 @@ impl Pipeline {
             }
             let statement = self.current_in(block, &run.statement)?;
             let known = block.own_catalog().unwrap_or_else(|| Arc::clone(&catalog));
-            let statement = match statement.needs_system() && block.reads_beside_tables(&statement)
-            {
+            let statement = match block.reads_system_beside_tables(&statement) {
                 true => statement.with_session(&known, &run.session, &run.parameters)?,
                 false => statement,
             };
             let of_tables = self.queries_of_tables(block, &known, &statement, run).await?;
-            let moment = Moment { version, since };
             if of_tables.is_empty()
-                && let Some(tried) = self.run_short(block, &statement, run, moment)
+                && let Some(tried) =
+                    self.run_short(block, &statement, run, Moment { version, since })
             {
                 return Ok(tried);
             }

@@ -199,6 +199,11 @@ impl BlockState {
         statement.is_of_session() && is_of_tables && !self.only_reads()
     }
 
+    /// Whether it reads the system catalog or the session so, whose values stand in its plan then.
+    pub(super) fn reads_system_beside_tables(&self, statement: &Statement) -> bool {
+        statement.needs_system() && self.reads_beside_tables(statement)
+    }
+
     /// Records that an answer to the client depends on this version of the catalog.
     pub(in super::super) fn saw_catalog(&mut self, version: u64) {
         // After a definition it is the private one of the block, which commits only on its base.
@@ -328,8 +333,7 @@ impl BlockState {
         let (options, is_copy) = (&shared.options, planned.plan.is_copy());
         let steps_max = self.steps_max(statement, planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
-        let steps = below.steps(shared, steps_max);
-        let since = below.since;
+        let (steps, since) = (below.steps(shared, steps_max), below.since);
         let given = match self.given_to(planned) {
             Ok(given) => given,
             Err(error) => return Tried::Done(Err(error)),
