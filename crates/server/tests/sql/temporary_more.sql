@@ -113,3 +113,7 @@ SELECT 1 FROM pg_temp.nothing;
 DROP TABLE IF EXISTS pg_temp.nothing;
 SELECT relpersistence FROM pg_class WHERE relname = 'again' AND pg_table_is_visible(oid);
 SELECT pg_my_temp_schema() = relnamespace FROM pg_class WHERE oid = 'again'::regclass;
+-- What a view selects from without a column of it
+CREATE TABLE counted (a int);
+CREATE VIEW counts AS SELECT count(*) AS n FROM counted;
+SELECT refobjid::regclass, refobjsubid, deptype FROM pg_depend JOIN pg_rewrite ON objid = pg_rewrite.oid WHERE ev_class = 'counts'::regclass ORDER BY 1, 2, 3;

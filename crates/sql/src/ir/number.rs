@@ -51,8 +51,9 @@ impl SchemaId {
     pub const PUBLIC: SchemaId = SchemaId(2_200);
     /// The schema of names that nothing has.
     pub const NOWHERE: SchemaId = SchemaId(0);
-    /// The schema of temporary objects, of each session another one.
-    pub const TEMPORARY: SchemaId = SchemaId(1 << 30);
+    /// The schema of temporary objects, of each session another one. Their ids follow, and are far
+    /// from those of other objects also in the system catalog, which has fewer bits for them.
+    pub const TEMPORARY: SchemaId = SchemaId(1 << 30 | 1 << 28);
 
     /// The id with this number.
     pub const fn new(number: u32) -> SchemaId {
