@@ -24,6 +24,9 @@ pub fn define(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Option<Definition>> {
+    if statement.defines_temporary(catalog) && !catalog.has_temporary() {
+        return Err(unsupported("a temporary object without a session"));
+    }
     let mut definition = match (defined(catalog, statement, context, rows), &statement.forgiven) {
         (Err(error), Some(forgiven)) if forgiven.contains(&error.state()) => None,
         (found, _) => found?,
