@@ -177,12 +177,13 @@ impl Parsed {
         self.tree().configs().to_vec()
     }
 
-    pub(super) fn place(&self) -> usize {
-        self.place
+    /// Its place in the text, and whether it is only a part of the statement there.
+    pub(super) fn place_of_part(&self) -> (usize, bool) {
+        (self.place, self.is_part)
     }
 
     /// A statement that is a part of this one.
-    fn part(&self, tree: sql::parse::Statement) -> Parsed {
+    pub(super) fn part(&self, tree: sql::parse::Statement) -> Parsed {
         let part = Parsed::new(tree, Arc::clone(&self.tree.source), self.place);
         Parsed { is_part: true, ..part }
     }

@@ -138,6 +138,40 @@ fn a_block_that_was_told_of_rows_by_temporary_tables_conflicts() {
     assert_eq!(one.value("SELECT sum(n) FROM copied"), "9");
 }
 
+/// What a block has read into temporary tables is compared as it read it, and no more.
+#[test]
+fn a_block_compares_what_its_temporary_tables_got() {
+    let store = memory();
+    let (mut one, mut other) = (Client::new(&store), Client::new(&store));
+    one.run("CREATE TABLE item (id int PRIMARY KEY, n int)").unwrap();
+    one.run("CREATE TABLE told (id serial PRIMARY KEY, n int)").unwrap();
+    one.run("INSERT INTO item SELECT g, g FROM generate_series(1, 9) g").unwrap();
+    one.run("CREATE TEMP TABLE copied (n int)").unwrap();
+    one.run("CREATE TEMP SEQUENCE s").unwrap();
+    for (read, changed, code) in [
+        ("INSERT INTO copied SELECT n FROM item WHERE id = 1", 1, Some("40001")),
+        ("INSERT INTO copied SELECT n FROM item WHERE id = 1", 2, None),
+        ("INSERT INTO copied SELECT n + nextval('s') FROM item WHERE id < 3", 3, None),
+        ("INSERT INTO copied SELECT n + nextval('s') FROM item WHERE id < 3", 2, Some("40001")),
+        ("UPDATE copied SET n = item.n FROM item WHERE item.id = 4", 4, Some("40001")),
+        ("UPDATE copied SET n = item.n FROM item WHERE item.id = 4", 5, None),
+        ("CREATE TEMP TABLE made AS SELECT * FROM item WHERE id > 8", 9, Some("40001")),
+        ("CREATE TEMP TABLE made AS SELECT * FROM item WHERE id > 8", 8, None),
+        ("CREATE TEMP TABLE more AS SELECT i.* FROM item i JOIN copied USING (n)", 7, None),
+        ("SELECT count(*) FROM item JOIN copied USING (n)", 6, None),
+    ] {
+        one.begin(Modes::default());
+        one.within("INSERT INTO copied VALUES (20)").unwrap();
+        one.within(read).unwrap_or_else(|error| panic!("{read}: {error}"));
+        one.within("INSERT INTO told (n) SELECT n FROM copied").unwrap();
+        other.run(&format!("UPDATE item SET n = n + 100 WHERE id = {changed}")).unwrap();
+        let found = one.commit().err().map(|error| error.state().code().to_owned());
+        assert_eq!(found.as_deref(), code, "{read}, and a change of {changed}");
+    }
+    assert_eq!(one.value("SELECT count(*) FROM made"), "1");
+    assert_eq!(one.value("SELECT count(*) = (SELECT count(*) FROM copied) FROM told"), "f");
+}
+
 #[test]
 fn what_calls_cannot_be_given_is_refused() {
     let store = memory();

@@ -38,4 +38,3 @@ pub use describe::described;
 pub use on_commit::dropped_on_commit;
 pub(crate) use sequences::next_value;
 pub(crate) use set_value::find as find_sequence;
-pub use temporary::tables_read;

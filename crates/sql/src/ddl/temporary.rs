@@ -1,11 +1,10 @@
 //! Definitions of temporary objects, which only their session has.
 
-use crate::bind::{Options, new_name, prepare, written_name};
+use crate::bind::{new_name, written_name};
 use crate::catalog::{Catalog, OnCommit, Written};
-use crate::ir::{Name, ObjectId, Plan, SchemaId};
+use crate::ir::{Name, Plan, SchemaId};
 use crate::parse::{CommentTarget, Statement};
 use sqlparser::ast::{ObjectName, ObjectNamePart, Statement as Tree};
-use std::collections::BTreeSet;
 use values::{Error, Result, SqlState};
 
 impl Statement {
@@ -27,6 +26,12 @@ impl Statement {
             Some(Stated::Drop) => Some(OnCommit::Drop),
             Some(Stated::PreserveRows) | None => None,
         }
+    }
+
+    /// The query whose rows the table gets that it makes, as a statement.
+    pub fn query_of_table(&self) -> Option<Statement> {
+        let tree = self.table_as.as_ref().filter(|tree| tree.has_data)?;
+        Some(self.part(&tree.query))
     }
 
     fn makes_temporary(&self, catalog: &Catalog) -> bool {
@@ -70,23 +75,6 @@ impl Statement {
             Tree::Truncate(tree) => tree.table_names.iter().any(|target| is_own(&target.name)),
             _ => false,
         }
-    }
-}
-
-/// The tables that a definition reads to fill the one that it makes.
-///
-/// # Errors
-/// What is wrong with its query.
-pub fn tables_read(
-    catalog: &Catalog,
-    statement: &Statement,
-    options: &Options,
-) -> Result<BTreeSet<ObjectId>> {
-    match &statement.table_as {
-        Some(tree) if tree.has_data => {
-            Ok(prepare(catalog, &statement.part(&tree.query), options)?.plan.tables())
-        }
-        _ => Ok(BTreeSet::new()),
     }
 }
 

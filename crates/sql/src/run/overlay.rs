@@ -137,6 +137,16 @@ impl Buffer {
         false
     }
 
+    /// What was written to temporary tables since a mark, in the order of keys.
+    pub fn temporary_since(&self, mark: usize) -> Writes {
+        let place = |undo: &Undo| match undo {
+            Undo::Write(place, _) if is_temporary_key(place.0, &place.1) => Some(place.clone()),
+            _ => None,
+        };
+        let places = self.undo[mark..].iter().filter_map(place);
+        places.filter_map(|place| self.writes.get_key_value(&place)).map(own).collect()
+    }
+
     /// The bytes of all keys and rows that were written, also of those that were rolled back.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -179,6 +189,10 @@ impl Buffer {
         self.notices.push((channel.to_owned(), payload.to_owned()));
         self.undo.push(Undo::Notice);
     }
+}
+
+fn own((place, row): (&Place, &Option<Vec<u8>>)) -> (Place, Option<Vec<u8>>) {
+    (place.clone(), row.clone())
 }
 
 /// Rows with writes that are not in them yet.

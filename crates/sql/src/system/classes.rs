@@ -114,8 +114,8 @@ fn dependencies(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     all
 }
 
-/// What a view uses of a table or view: the id, and the numbers of the columns, or 0 if it uses rows
-/// without a column.
+/// What a view uses of a table or view: the id, and the numbers of the columns, or 0 if it uses
+/// rows without a column.
 fn places_used(catalog: &Catalog, used: &Used) -> Vec<(i32, i32)> {
     let (id, columns): (ObjectId, Vec<usize>) =
         match (catalog.table(&used.relation), catalog.view(&used.relation)) {

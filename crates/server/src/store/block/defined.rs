@@ -9,7 +9,7 @@ use super::super::pending::{Answer, Watch};
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
 use super::super::statement::Statement;
-use super::form::{Digest, Step, digest, digest_of_definition};
+use super::form::{Digest, Step, digest, digest_of_definition, digest_with};
 use super::loaded::Loaded;
 use super::operation::Run;
 use super::run::BlockRows;
@@ -321,15 +321,16 @@ impl BlockState {
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut again.buffer));
         let result = sql::run::run(plan, &context, &mut overlay);
         again.buffer = overlay.into_buffer();
-        if result.is_err() {
-            // It has written nothing, but may have notified listeners.
+        let own = again.buffer.temporary_since(mark);
+        if result.is_err() || !own.is_empty() {
+            // What has failed has written nothing, but may have notified listeners.
             again.buffer.roll_back(mark);
         }
         let is_short = rows.is_short;
         if let Some(base) = &self.base {
             count_given(base, &told.numbers, &mut again.read.given);
         }
-        Ok(!is_short && digest(result) == told.digest)
+        Ok(!is_short && digest_with(result, &own) == told.digest)
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::call::{ZoneForm, encode_answer, encode_error};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sql::ir::{ObjectId, Space, Value};
-use sql::run::TemporaryRows;
+use sql::run::{TemporaryRows, Writes};
 use std::collections::BTreeMap;
 use values::{Error, Result, Timestamp};
 
@@ -127,7 +127,16 @@ pub(in super::super) struct Told {
 pub(in super::super) type Digest = [u8; 16];
 
 pub(in super::super) fn digest(result: Result<sql::run::Answer>) -> Digest {
+    digest_with(result, &Writes::new())
+}
+
+/// That of a result together with what was written to temporary tables.
+pub(in super::super) fn digest_with(result: Result<sql::run::Answer>, writes: &Writes) -> Digest {
     let mut hash = Sha256::new();
+    if !writes.is_empty() {
+        hash.update(b"temporary");
+        hash.update(postcard::to_allocvec(writes).expect("a vector takes all"));
+    }
     match result {
         Ok(answer) => {
             hash.update(b"answer");

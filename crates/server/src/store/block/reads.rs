@@ -52,6 +52,8 @@ pub(super) struct BlockReads<'r> {
     pub(super) is_over: bool,
     stock: &'r Stock,
     pub(super) used: BTreeMap<ObjectId, usize>,
+    /// The numbers that it has taken of temporary sequences.
+    pub(super) own_numbers: BTreeMap<ObjectId, Vec<u64>>,
     pub(super) is_short: bool,
     pub(super) claiming: Option<Claiming<'r>>,
 }
@@ -63,8 +65,9 @@ impl<'r> BlockReads<'r> {
         stock: &'r Stock,
         claiming: Option<Claiming<'r>>,
     ) -> BlockReads<'r> {
-        let (is_over, used, is_short) = (false, BTreeMap::new(), false);
-        BlockReads { read, gets_left, is_over, stock, used, is_short, claiming }
+        let (is_over, is_short) = (false, false);
+        let (used, own_numbers) = Default::default();
+        BlockReads { read, gets_left, is_over, stock, used, own_numbers, is_short, claiming }
     }
 
     fn over(&mut self) -> Error {
@@ -103,7 +106,9 @@ impl Rows for BlockReads<'_> {
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
         if sequence.is_temporary() {
-            return self.read.next(sequence);
+            let number = self.read.next(sequence)?;
+            self.own_numbers.entry(sequence).or_default().push(number);
+            return Ok(number);
         }
         let used = self.used.entry(sequence).or_default();
         let number = self.stock.peek(sequence, *used);

@@ -5,7 +5,7 @@ use super::super::notices::form::Noticed;
 use super::super::procedure::{Statements, refused};
 use super::super::rows::{CallRows, DeclaredRows, Numbers, Steps, is_among};
 use super::form::{
-    Block, DIFFERS, ONE_REFUSED, Step, Told, WriteKeys, damaged, digest, encode_answers,
+    Block, DIFFERS, ONE_REFUSED, Step, Told, WriteKeys, damaged, digest_with, encode_answers,
     encode_failed,
 };
 use nvcaracal::{Abort, Stop, Transaction, WriteSet};
@@ -269,8 +269,10 @@ impl Statements {
             .and_then(|plan| self.plan(plan))
             .and_then(|plan| sql::run::run(&plan, &block.context(run)?, &mut overlay));
         progress.buffer = overlay.into_buffer();
-        if result.is_err() {
-            // It has written nothing, but may have notified listeners.
+        let own = progress.buffer.temporary_since(mark);
+        if result.is_err() || !own.is_empty() {
+            // What has failed has written nothing, but may have notified listeners; temporary
+            // tables are no call's.
             progress.buffer.roll_back(mark);
         }
         let is_short = rows.is_short;
@@ -278,7 +280,7 @@ impl Statements {
             return Ok(());
         }
         if let Some(told) = told {
-            if is_short || digest(result) != told.digest {
+            if is_short || digest_with(result, &own) != told.digest {
                 return Err(progress.differs());
             }
             return Ok(());

@@ -12,7 +12,7 @@ use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
 use super::super::temporary::TemporaryState;
 use super::defined::{DefineStep, Defined};
-use super::form::{Block, Constraints, RunStep, Step, Told, WriteKeys, differing, digest};
+use super::form::{Block, Constraints, RunStep, Step, Told, WriteKeys, differing, digest_with};
 use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
@@ -54,7 +54,9 @@ struct Inputs {
     /// The keys of the rows that it passed by, as others had claimed them.
     passed: Vec<Vec<u8>>,
     /// The rows that it has read of temporary tables, if it writes others.
-    given: TemporaryRows,
+    given: Option<TemporaryRows>,
+    /// The mark of the writes before it.
+    mark: usize,
 }
 
 /// A block.
@@ -192,18 +194,6 @@ impl BlockState {
         is_barred || self.modes.is_read_only && !self.has_written()
     }
 
-    /// Whether a statement reads tables together with temporary ones, the system catalog or the
-    /// session, of which a call knows nothing, and what it reads is compared at COMMIT.
-    pub(super) fn reads_beside_tables(&self, statement: &Statement) -> bool {
-        let is_of_tables = statement.planned.as_ref().is_some_and(Planned::needs_rows);
-        statement.is_of_session() && is_of_tables && !self.only_reads()
-    }
-
-    /// Whether it reads the system catalog or the session so, whose values stand in its plan then.
-    pub(super) fn reads_system_beside_tables(&self, statement: &Statement) -> bool {
-        statement.needs_system() && self.reads_beside_tables(statement)
-    }
-
     /// Records that an answer to the client depends on this version of the catalog.
     pub(in super::super) fn saw_catalog(&mut self, version: u64) {
         // After a definition it is the private one of the block, which commits only on its base.
@@ -334,7 +324,7 @@ impl BlockState {
         let steps_max = self.steps_max(statement, planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
         let (steps, since) = (below.steps(shared, steps_max), below.since);
-        let given = match self.given_to(planned) {
+        let given = match self.given(statement) {
             Ok(given) => given,
             Err(error) => return Tried::Done(Err(error)),
         };
@@ -354,7 +344,7 @@ impl BlockState {
         self.answer_memory = grant.inspect(|grant| keep_rows(grant, &result));
         let (is_over, is_ended) = (rows.is_over, rows.read.steps.is_ended());
         let is_later = rows.read.is_later() || is_limited && rows.read.steps.is_over();
-        let (used, is_short) = (rows.used, rows.is_short);
+        let (used, own_numbers, is_short) = (rows.used, rows.own_numbers, rows.is_short);
         let (wanted, passed) = rows.claiming.map(Claiming::end).unwrap_or_default();
         let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_over());
         let is_later = is_over || is_later || run.waits();
@@ -373,7 +363,7 @@ impl BlockState {
             return without.unwrap_or(Tried::Done(result));
         }
         self.has_run = true;
-        if statement.is_of_session() {
+        if statement.is_of_session() && given.is_none() {
             let result = self.fitting(mark, result, options.memory_bytes_max);
             return Tried::Done(self.done_in_session(statement, &used, result));
         }
@@ -381,33 +371,14 @@ impl BlockState {
         *counted = counted.saturating_add(work);
         let is_of_block = is_beyond && steps_max < options.steps_max;
         let result = if is_of_block { Err(too_many_steps(options.steps_max)) } else { result };
-        let numbers = self.numbers.give(&used);
+        let numbers = self.numbers.give(&used).into_iter().chain(own_numbers).collect();
         let is_repeated =
             !is_beyond && !was_refused && result.as_ref().err().is_none_or(comes_again);
         if let (Err(error), false) = (&result, is_repeated) {
             self.bar_commit(error);
         }
         let result = self.fitting(mark, result, options.memory_bytes_max);
-        Tried::Done(self.record(statement, run, result, Inputs { numbers, passed, given }))
-    }
-
-    /// The result of a statement that COMMIT does not run again.
-    fn done_in_session(
-        &mut self,
-        statement: &Statement,
-        used: &BTreeMap<ObjectId, usize>,
-        result: Result<sql::run::Answer>,
-    ) -> Result<sql::run::Answer> {
-        let numbers = self.numbers.give(used);
-        if let Some(base) = &self.base {
-            count_given(base, &numbers, &mut self.given);
-        }
-        // A snapshot is of one catalog, on which its block commits. At READ COMMITTED each query
-        // reads the newest, as on PostgreSQL.
-        if statement.shows_catalog() && self.modes.keeps_snapshot {
-            self.saw_catalog(statement.version);
-        }
-        result
+        Tried::Done(self.record(statement, run, result, Inputs { numbers, passed, given, mark }))
     }
 
     /// Claims what a statement needs. Returns what it comes to instead, if it cannot have that.
@@ -431,7 +402,7 @@ impl BlockState {
 
     /// Returns the steps that a statement may do. COMMIT never runs one of the catalog again.
     fn steps_max(&self, statement: &Statement, planned: &Planned, options: &StoreOptions) -> u64 {
-        if statement.is_of_session() {
+        if statement.is_of_session() && !self.is_given(statement) {
             u64::MAX
         } else if planned.plan.is_copy() {
             options.steps_max.saturating_mul(COPY_STEPS_TIMES)
@@ -514,7 +485,7 @@ impl BlockState {
         result: Result<sql::run::Answer>,
         inputs: Inputs,
     ) -> Result<sql::run::Answer> {
-        let Inputs { numbers, passed, given } = inputs;
+        let Inputs { numbers, passed, given, mark } = inputs;
         if !self.says_something() {
             self.forget();
             return result;
@@ -525,7 +496,9 @@ impl BlockState {
         if let Some(base) = &self.base {
             count_given(base, &numbers, &mut self.given);
         }
-        let told = Told { digest: digest(result.clone()), numbers };
+        let written = self.buffer.temporary_since(mark.min(self.buffer.savepoint()));
+        let told = Told { digest: digest_with(result.clone(), &written), numbers };
+        let given = given.unwrap_or_default();
         self.bytes += passed.iter().map(Vec::len).sum::<usize>() + given.bytes();
         let run = RunStep { plan, zone, parameters, told: Some(told) };
         self.steps.push(Step::of_run(run, passed, given));

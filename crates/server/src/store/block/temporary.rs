@@ -11,14 +11,13 @@ use super::super::shared::Shared;
 use super::super::statement::{Environment, Planned, Statement};
 use super::super::temporary::{Left, TemporaryState, Use, given};
 use super::operation::{Modes, Results, Run, Together};
-use super::state::{BlockState, moved, said};
+use super::state::{BlockState, count_given, moved, said};
 use nvcaracal::Snapshot;
-use sql::bind::Options;
 use sql::catalog::{Catalog, Temporary};
 use sql::ir::ObjectId;
 use sql::run::{Overlay, TemporaryRows, is_temporary_key};
 use sql::{Definition, Grant};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use values::{Error, Result, SqlState, Timestamp};
 
@@ -64,14 +63,53 @@ impl BlockState {
         Ok(made)
     }
 
+    /// The result of a statement that COMMIT does not run again.
+    pub(super) fn done_in_session(
+        &mut self,
+        statement: &Statement,
+        used: &BTreeMap<ObjectId, usize>,
+        result: Result<sql::run::Answer>,
+    ) -> Result<sql::run::Answer> {
+        let numbers = self.numbers.give(used);
+        if let Some(base) = &self.base {
+            count_given(base, &numbers, &mut self.given);
+        }
+        // A snapshot is of one catalog, on which its block commits. At READ COMMITTED each query
+        // reads the newest, as on PostgreSQL.
+        if statement.shows_catalog() && self.modes.keeps_snapshot {
+            self.saw_catalog(statement.version);
+        }
+        result
+    }
+
+    /// Whether COMMIT runs a statement again with the rows of temporary tables that it has read: it
+    /// writes other tables, or it reads some, and what comes of them is compared.
+    pub(super) fn is_given(&self, statement: &Statement) -> bool {
+        self.given(statement).is_ok_and(|given| given.is_some())
+    }
+
+    /// The rows of temporary tables that COMMIT gives a statement, if it runs that again.
+    ///
+    /// # Errors
+    /// That a statement which writes other tables reads too many.
+    pub(super) fn given(&self, statement: &Statement) -> Result<Option<TemporaryRows>> {
+        let Some(planned) = &statement.planned else { return Ok(None) };
+        match planned.temporary {
+            Use::No => Ok(None),
+            Use::Given => self.given_to(planned).map(Some),
+            Use::Own => {
+                let is_compared = planned.needs_rows() && !self.only_reads();
+                let is_compared = is_compared && !statement.needs_system();
+                Ok(is_compared.then(|| self.given_to(planned).ok()).flatten())
+            }
+        }
+    }
+
     /// The rows of temporary tables that a statement is given.
     ///
     /// # Errors
     /// That the block would be larger than a call with them.
-    pub(super) fn given_to(&self, planned: &Planned) -> Result<TemporaryRows> {
-        if planned.temporary != Use::Given {
-            return Ok(TemporaryRows::default());
-        }
+    fn given_to(&self, planned: &Planned) -> Result<TemporaryRows> {
         let given = given(&planned.places, &self.temporary, self.buffer.writes())?;
         let error = self.beyond(given.bytes()).filter(|_| !given.is_empty());
         error.map_or(Ok(given), Err)
@@ -155,8 +193,7 @@ impl Pipeline {
             }
             let known = block.own_catalog().unwrap_or_else(|| Arc::clone(&catalog));
             let over = Catalog::clone(&environment.over(&known)).at_next_id(before.next_id());
-            let tables = self.tables_read(block, &over, run)?;
-            let queries = self.whole_tables(&known, &tables, run).await?;
+            let queries = self.query_of(block, &known, run).await?;
             let snapshot = watch.interrupt().or(self.snapshot_of(block)).await??;
             if catalog.version() == shared.catalog().version() {
                 self.read_whole(block, &queries, Some(&snapshot), watch)?;
@@ -168,19 +205,29 @@ impl Pipeline {
         }
     }
 
-    /// The tables of others that a definition reads, if COMMIT compares what it read.
-    fn tables_read(
+    /// The query whose rows a definition takes, or its tables, if COMMIT compares what it read.
+    async fn query_of(
         &self,
         block: &BlockState,
-        catalog: &Catalog,
+        known: &Arc<Catalog>,
         run: &Run,
-    ) -> Result<BTreeSet<ObjectId>> {
-        if block.only_reads() {
-            return Ok(BTreeSet::new());
+    ) -> Result<Vec<Run>> {
+        let statement = &run.statement;
+        let query = statement.parsed.tree().query_of_table().filter(|_| !block.only_reads());
+        let Some(query) = query else { return Ok(Vec::new()) };
+        let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
+        let environment = Environment {
+            temporary: block.temporary.objects.clone(),
+            ..statement.environment.clone()
+        };
+        let parsed = statement.parsed.part(query);
+        let query = Statement::plan(&parsed, &types, &environment, known)?;
+        let planned = query.planned.as_ref().expect("a query is no definition");
+        if !planned.needs_rows() || block.reads_beside_tables(&query) {
+            return self.queries_of_tables(block, known, &query, run).await;
         }
-        let parameters = run.statement.parameters.iter().map(|ty| Some(*ty)).collect();
-        let options = Options { parameters, zone: run.zone.clone(), ..Options::default() };
-        sql::tables_read(catalog, run.statement.parsed.tree(), &options)
+        let (parameters, zone) = (run.parameters.clone(), run.zone.clone());
+        Ok(vec![Run::new(query, parameters, zone, Arc::clone(&run.session), None)])
     }
 
     /// Runs a statement of temporary objects outside of blocks: a block of nothing else.
