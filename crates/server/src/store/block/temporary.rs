@@ -15,7 +15,7 @@ use super::state::{BlockState, count_given, moved, said};
 use nvcaracal::Snapshot;
 use sql::catalog::{Catalog, Temporary};
 use sql::ir::ObjectId;
-use sql::run::{Overlay, TemporaryRows, is_temporary_key};
+use sql::run::{Context, Limits, Overlay, TemporaryRows, is_temporary_key};
 use sql::{Definition, Grant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,10 @@ impl BlockState {
         catalog: &Catalog,
         watch: &Watch,
     ) -> Result<Definition> {
+        // The rows are bounded by the memory of what a block writes.
         let context = self.context(run, &shared.options);
+        let limits = Limits { filled_rows_max: usize::MAX, ..context.limits };
+        let context = Context { limits, ..context };
         let steps = Steps::watched(u64::MAX, &shared.pool, watch.clone());
         let reads = Reads::Snapshot(snapshot);
         let mut rows = ReadRows::new(&shared.spaces, reads, steps).with_temporary(&self.temporary);
