@@ -28,6 +28,7 @@
 #   Scripts: the test of the scripts of SQL (`nvcaracal-sql --test scripts`)
 #   Unused:  the test of what the parser takes (`nvcaracal-sql --test unused`)
 #   Server:  the test of the server over the wire (`nvcaracal-server --test wire`)
+#   Store:   the test of the store behind it (`nvcaracal-server --test store`)
 #   Kills:   the test of the program (`nvcaracal-cli --test all`) that runs or kills the server
 #   Cuts:    the test of the laboratory's program (`nvcaracal-lab --test all`) that cuts the power of a
 #            real file system, which needs root and loop devices
@@ -165,7 +166,7 @@ copy() {
 # What is to find a bug: a line KEY VALUE for each of its heads, or the crash lab.
 searches_of() {
     local key found=''
-    for key in Test Engine Library Lab Shuttle Soak Sql Scripts Unused Server Kills Cuts; do
+    for key in Test Engine Library Lab Shuttle Soak Sql Scripts Unused Server Store Kills Cuts; do
         if [ -n "$(header "$1" "$key")" ]; then
             found=yes
             echo "$key $(header "$1" "$key")"
@@ -187,6 +188,7 @@ target_of() {
         Scripts) echo -p nvcaracal-sql --test scripts ;;
         Unused) echo -p nvcaracal-sql --test unused ;;
         Server) echo -p nvcaracal-server --test wire ;;
+        Store) echo -p nvcaracal-server --test store ;;
         Kills) echo -p nvcaracal-cli --test all ;;
         Cuts) echo -p nvcaracal-lab --test all ;;
     esac
@@ -232,7 +234,7 @@ try() {
                 noticed="${key,}: $(sed -nE '/ panicked at /{n;s/:.*//p}' "$room/said" | sed 1q)"
                 seeds=$(grep -c '^seed ' "$room/said" || true)
                 ;;
-            Sql | Scripts | Unused | Server | Kills | Cuts)
+            Sql | Scripts | Unused | Server | Store | Kills | Cuts)
                 noticed="${key,}: $(sed -nE '/ panicked at /{n;s/^(.{60}).*/\1.../;p}' "$room/said" | sed 1q)"
                 seeds=$(($(grep -c '^kill ' "$room/said" || true) + 1))
                 ;;

@@ -22,6 +22,8 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// The `statement_timeout` of sessions that set none; `None`: there is none.
     pub statement_timeout: Option<Duration>,
+    /// Statements that take this long or longer are told to `tracing` as warnings; `None`: none is.
+    pub log_min_duration: Option<Duration>,
     /// Whether the store cannot be read any more, so that what is under way may never end. Once it
     /// is, clients are told at once, also those that wait for an answer, and the server ends. Its
     /// process must be ended by who knows of it: threads of the store may never end.
@@ -66,6 +68,7 @@ impl ServerOptions {
             password: None,
             connections_max: 200,
             statement_timeout: None,
+            log_min_duration: None,
             is_lost: Arc::default(),
         }
     }

@@ -18,11 +18,11 @@ mod config;
 mod databases;
 mod limits;
 mod listen;
+mod log;
 mod session;
 mod shared;
 pub mod store;
 mod threads;
-mod warning;
 
 pub use config::{ServeError, ServerOptions};
 pub use databases::{Databases, FolderOptions};

@@ -8,7 +8,6 @@ use crate::limits::REFUSED_MAX;
 use crate::session;
 use crate::shared::{Peer, Shared};
 use crate::threads::Threads;
-use crate::warning::warn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
@@ -19,6 +18,7 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tracing::{info, warn};
 
 /// How often the server looks whether it shall stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -139,12 +139,7 @@ pub fn serve_at(
     let doors = Arc::new(Doors {
         connections: Arc::new(Semaphore::new(options.connections_max)),
         refused: Arc::new(Semaphore::new(REFUSED_MAX)),
-        shared: Arc::new(Shared::new(
-            databases.clone(),
-            verifier,
-            options.statement_timeout,
-            stopped,
-        )),
+        shared: Arc::new(Shared::new(databases.clone(), verifier, options, stopped)),
         threads: Arc::clone(&threads),
     });
     let served = runtime.block_on(run(options, sockets, &doors, &stopping, ready, stop));
@@ -227,10 +222,10 @@ impl Trouble {
     /// Says once that no connection comes in, and why, and waits a moment.
     async fn tell(&mut self, error: &io::Error) {
         if !std::mem::replace(&mut self.was_told, true) {
-            warn(&format!(
+            warn!(
                 "clients cannot connect: {error}; they wait. If there are too many open files, \
                  allow more (ulimit -n) or start the server with fewer --connections"
-            ));
+            );
         }
         tokio::time::sleep(BREATHER).await;
     }
@@ -238,7 +233,7 @@ impl Trouble {
     /// Says that connections come in again.
     fn is_over(&mut self) {
         if std::mem::take(&mut self.was_told) {
-            warn("clients can connect again");
+            info!("clients can connect again");
         }
     }
 }

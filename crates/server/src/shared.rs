@@ -2,6 +2,7 @@
 
 use crate::auth::{Failures, Verifier};
 use crate::cancel::{Requests, Sessions};
+use crate::config::ServerOptions;
 use crate::databases::Databases;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) failures: Failures,
     /// The `statement_timeout` of sessions that set none, in milliseconds.
     pub(crate) statement_timeout: Option<u128>,
+    /// How long a statement takes at least that is told.
+    pub(crate) log_min_duration: Option<Duration>,
     stop: watch::Receiver<bool>,
 }
 
@@ -24,14 +27,23 @@ impl Shared {
     pub(crate) fn new(
         databases: Databases,
         verifier: Option<Verifier>,
-        statement_timeout: Option<Duration>,
+        options: &ServerOptions,
         stop: watch::Receiver<bool>,
     ) -> Shared {
         let sessions = Arc::<Sessions>::default();
         databases.serve(&sessions);
         let failures = Failures::default();
-        let statement_timeout = statement_timeout.map(|time| time.as_millis().max(1));
-        Shared { databases, sessions, verifier, failures, statement_timeout, stop }
+        let statement_timeout = options.statement_timeout.map(|time| time.as_millis().max(1));
+        let log_min_duration = options.log_min_duration;
+        Shared {
+            databases,
+            sessions,
+            verifier,
+            failures,
+            statement_timeout,
+            log_min_duration,
+            stop,
+        }
     }
 
     /// Waits until the server stops, or another session ends this one.

@@ -16,7 +16,7 @@ pub use contention::ContentionArguments;
 pub use rows::{DumpArguments, Format, LoadArguments, StorePath};
 pub use run::{ClientArguments, RunArguments};
 #[cfg(feature = "server")]
-pub use serve::ServeArguments;
+pub use serve::{LogArguments, LogFormat, LogLevel, ServeArguments};
 pub use stores::{
     BackupArguments, InspectArguments, Page, RecoverArguments, RestoreArguments, StoreArguments,
 };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 
 use super::limits::LimitArguments;
 use super::rows::StorePath;
@@ -61,7 +61,46 @@ pub struct ServeArguments {
     /// How far the store may grow.
     #[command(flatten)]
     pub limits: LimitArguments,
+    /// What is told on standard error.
+    #[command(flatten)]
+    pub log: LogArguments,
     /// Say where it listens as one JSON object on one line
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is told on standard error.
+#[derive(Debug, Args)]
+pub struct LogArguments {
+    /// Tell events of this level and of those before it
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info)]
+    pub log_level: LogLevel,
+    /// How events are written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Warn of statements that take so many milliseconds or more, with their text [default: none]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=2_147_483_647))]
+    pub log_min_duration_ms: Option<u64>,
+}
+
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    /// What is damaged or fails
+    Error,
+    /// Clients that are refused, want of memory or disk, slow statements
+    Warn,
+    /// The beginning and the end, checkpoints
+    Info,
+    /// Sessions, errors of statements, epochs
+    Debug,
+}
+
+/// How an event is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line to read
+    Text,
+    /// A JSON object on a line
+    Json,
 }

@@ -1,6 +1,7 @@
 //! `serve`: a store for PostgreSQL's clients.
 
 mod descriptors;
+mod log;
 mod memory;
 mod screen;
 
@@ -9,11 +10,12 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use server::store::{DeviceSpec, OpenError, Store, StoreOptions};
 use server::{Databases, FolderOptions, Listening, ServeError, ServerOptions, Sockets};
+use tracing::{info, warn};
 
 use self::memory::{FolderShares, GiveBack, Shares};
 use crate::args::ServeArguments;
@@ -38,34 +40,28 @@ struct Ready {
 /// # Errors
 /// Why it does not serve, or how the store was not closed.
 pub(crate) fn run(arguments: &ServeArguments) -> Done {
+    log::begin(&arguments.log);
     let is_lost = lost::of_server();
+    let shares = Shares::of(arguments)?;
+    let folder = folder_shares(arguments, &shares)?;
+    let databases = folder.as_ref().map_or(0, |folder| folder.open_max - 1);
     let options = ServerOptions {
         listen: arguments.listen.clone(),
         socket_directory: arguments.socket_dir.clone(),
         password: arguments.password_file.as_deref().map(password).transpose()?,
-        connections_max: descriptors::connections(arguments.connections),
+        connections_max: descriptors::connections(arguments.connections, databases),
         statement_timeout: arguments.statement_timeout_ms.map(Duration::from_millis),
+        log_min_duration: arguments.log.log_min_duration_ms.map(Duration::from_millis),
         is_lost,
     };
-    let shares = Shares::of(arguments)?;
     pmem::keep_little_freed();
     let signals = Signals::listen()?;
     let hung_up = signals.outlive_terminal()?;
     // First: who cannot listen makes no store.
     let sockets = Sockets::bind(&options).map_err(failure)?;
-    let Place { databases, name } = place(arguments, &shares)?;
+    let Place { databases, name } = place(arguments, &shares, folder)?;
     let store = databases.default_store();
     let stop = signals.stop();
-    let database = arguments.archive.as_ref().map(|_| store.database().clone());
-    let told = RefCell::new(None);
-    let look = || {
-        let Some(database) = &database else { return };
-        let error = database.stats().archive_error;
-        if *told.borrow() != error {
-            tell(&of_archive(error.as_deref()));
-            *told.borrow_mut() = error;
-        }
-    };
     let say = |listening: &Listening| {
         let mut text = match arguments.json {
             true => json(&name, listening, &shares),
@@ -81,10 +77,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     };
     let give_back = RefCell::new(GiveBack::of(&store));
     let asked = || {
-        look();
         give_back.borrow_mut().look();
         if hung_up.swap(false, Ordering::Relaxed) {
-            tell("note: SIGHUP changes nothing: SIGTERM or SIGINT ends the server");
+            info!("SIGHUP changes nothing: SIGTERM or SIGINT ends the server");
         }
         stop.asked()
     };
@@ -94,7 +89,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         return Err(Failure { messages: Vec::new(), code: STORE_FAILED });
     }
     served?;
-    tell(&format!("closed {name} with a checkpoint"));
+    info!("closed {name} with a checkpoint");
     Ok(())
 }
 
@@ -106,9 +101,13 @@ struct Place {
 }
 
 /// Opens what is served.
-fn place(arguments: &ServeArguments, shares: &Shares) -> Result<Place, Failure> {
-    if let Some(directory) = &arguments.databases {
-        return folder(arguments, shares, directory);
+fn place(
+    arguments: &ServeArguments,
+    shares: &Shares,
+    folder: Option<FolderShares>,
+) -> Result<Place, Failure> {
+    if let (Some(directory), Some(shares)) = (&arguments.databases, &folder) {
+        return open_folder(arguments, shares, directory);
     }
     let path = arguments.path.as_ref().expect("a store, if there is no folder");
     let device = device(path.as_ref())?;
@@ -116,9 +115,25 @@ fn place(arguments: &ServeArguments, shares: &Shares) -> Result<Place, Failure> 
     Ok(Place { databases: store.into(), name: device.to_string() })
 }
 
+/// What the databases of a folder have, if one is served.
+fn folder_shares(
+    arguments: &ServeArguments,
+    shares: &Shares,
+) -> Result<Option<FolderShares>, Failure> {
+    if arguments.databases.is_none() {
+        return Ok(None);
+    }
+    let mut folder = FolderShares::of(shares, &arguments.limits)?;
+    folder.open_max = 1 + descriptors::databases(folder.open_max - 1);
+    Ok(Some(folder))
+}
+
 /// Opens a folder of databases, of which the others than the default one stay closed.
-fn folder(arguments: &ServeArguments, shares: &Shares, directory: &Path) -> Result<Place, Failure> {
-    let shares = FolderShares::of(shares, &arguments.limits)?;
+fn open_folder(
+    arguments: &ServeArguments,
+    shares: &FolderShares,
+    directory: &Path,
+) -> Result<Place, Failure> {
     // Devices are set for each.
     let device = DeviceSpec::File(directory.to_owned());
     let mut others = of_store(arguments, &shares.others, &device);
@@ -130,11 +145,10 @@ fn folder(arguments: &ServeArguments, shares: &Shares, directory: &Path) -> Resu
         open_max: shares.open_max,
     };
     let name = format!("the databases in {}", directory.display());
-    tell(&screen::opening(&name));
-    let began = Instant::now();
+    tell_opening(&name);
     let databases = Databases::open(options)
         .map_err(|error| Failure::new(format!("cannot open {name}: {error}")))?;
-    tell_opened(&databases.default_store(), began);
+    tell_opened(&databases.default_store());
     Ok(Place { databases, name })
 }
 
@@ -157,32 +171,26 @@ fn of_store(arguments: &ServeArguments, shares: &Shares, device: &DeviceSpec) ->
 }
 
 /// What is said after a replay on a full disk.
-const UNNOTED: &str = "warning: the disk is full: the log was replayed without the file `replay`, \
+const UNNOTED: &str = "the disk is full: the log was replayed without the file `replay`, \
                        which names a call that ends the process; free space";
 
 /// Opens the store, and says what is to be known of that.
 fn open(options: StoreOptions, device: &DeviceSpec) -> Result<Store, Failure> {
-    tell(&screen::opening(&device.to_string()));
-    let began = Instant::now();
+    tell_opening(&device.to_string());
     let store = Store::open(options).map_err(|error| cannot_open(device, &error))?;
-    tell_opened(&store, began);
+    tell_opened(&store);
     Ok(store)
 }
 
-/// Says what is to be known of a store that was opened.
-fn tell_opened(store: &Store, began: Instant) {
-    let report = store.database().recovery();
-    tell(&screen::opened(report, began.elapsed()));
-    if report.deaths_unnoted {
-        tell(UNNOTED);
-    }
+/// Tells that a store is being opened: a long replay is no silence.
+fn tell_opening(name: &str) {
+    info!("nvcaracal {}: opening {name}", env!("CARGO_PKG_VERSION"));
 }
 
-/// What is said when the archive of the log fails, and when it does not any more.
-fn of_archive(error: Option<&str>) -> String {
-    match error {
-        Some(why) => format!("warning: the log is not archived, and grows: {why}"),
-        None => "note: the log is archived again".to_string(),
+/// Tells what the library does not tell of a store that was opened.
+fn tell_opened(store: &Store) {
+    if store.database().recovery().deaths_unnoted {
+        warn!("{UNNOTED}");
     }
 }
 

@@ -1,30 +1,8 @@
-//! What a person reads when a server starts and ends.
+//! What a person reads when a server starts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
-use nvcaracal::RecoveryReport;
 use server::Listening;
-
-/// Says that the store is being opened: a long replay is no silence.
-pub(super) fn opening(store: &str) -> String {
-    format!("nvcaracal {}: opening {store}", env!("CARGO_PKG_VERSION"))
-}
-
-/// Says what the open came to, and how long it took.
-pub(super) fn opened(report: &RecoveryReport, took: Duration) -> String {
-    let seconds = took.as_secs_f64();
-    if report.created {
-        return format!("made a new store in {seconds:.2} s");
-    }
-    let (epochs, calls) = (report.epochs_replayed, report.calls_replayed);
-    let replayed = match epochs {
-        0 => "nothing had to be replayed".to_string(),
-        1 => format!("1 epoch with {calls} calls was replayed"),
-        _ => format!("{epochs} epochs with {calls} calls were replayed"),
-    };
-    format!("opened at epoch {} in {seconds:.2} s: {replayed}", report.epoch)
-}
 
 /// A line to paste for a first row, and how the server is ended.
 pub(super) fn try_it(listening: &Listening) -> Option<String> {
@@ -66,17 +44,5 @@ mod tests {
         assert!(has(line(&["[::]:6000"], Some("/s/.s.PGSQL.6000")), "-h ::1 -p 6000 -U"));
         assert!(has(line(&[], Some("/s/.s.PGSQL.5433")), "-h /s -p 5433 -U"));
         assert_eq!(line(&[], None), None);
-    }
-
-    #[test]
-    fn a_report_is_one_line() {
-        let report = RecoveryReport { created: true, ..RecoveryReport::default() };
-        assert_eq!(opened(&report, Duration::from_millis(1500)), "made a new store in 1.50 s");
-        let mut report = RecoveryReport::default();
-        for (epochs, text) in [(0, "nothing"), (1, "1 epoch with 7"), (3, "3 epochs with 7 calls")]
-        {
-            (report.epochs_replayed, report.calls_replayed) = (epochs, 7);
-            assert!(opened(&report, Duration::ZERO).contains(text), "{report}");
-        }
     }
 }

@@ -23,6 +23,7 @@ mod serve_failures;
 mod serve_history;
 mod serve_kills;
 mod serve_kills_definitions;
+mod serve_log;
 mod serve_memory;
 mod served;
 mod store;

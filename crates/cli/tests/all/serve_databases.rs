@@ -1,6 +1,7 @@
 //! `serve --databases`: databases that statements make and drop, also over a kill.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use tokio_postgres::{Client, Config, NoTls};
@@ -118,6 +119,55 @@ async fn a_database_is_dropped_when_nobody_uses_it() {
     client.batch_execute("CREATE DATABASE a").await.unwrap();
     let other = connect(&server, "a").await.expect("a new database");
     fails(&other, "SELECT * FROM t", "42P01").await;
+}
+
+/// Directories come and go while the server runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_the_store_in_its_directory() {
+    let room = Room::new();
+    let server = start(&room);
+    let client = connect(&server, "nvcaracal").await.expect("a server");
+    client.batch_execute("CREATE DATABASE a").await.unwrap();
+    let names = "SELECT string_agg(datname::text, ',' ORDER BY datname) FROM pg_database \
+                 WHERE datname LIKE '_'";
+    // One that is away is missed, not made again.
+    std::fs::rename(room.path("all/a"), room.path("away")).unwrap();
+    assert_eq!(code(&connect(&server, "a").await.expect_err("it is away")), "3D000");
+    assert_eq!(folders(&room.path("all")), ["nvcaracal"]);
+    // It may come back, also under another name.
+    std::fs::rename(room.path("away"), room.path("all/b")).unwrap();
+    fails(&client, "CREATE DATABASE b", "42P04").await;
+    assert_eq!(one_text(&client, names).await, "b");
+    connect(&server, "b").await.expect("it is back");
+    // Another process serves it: it stays.
+    client.batch_execute("CREATE DATABASE c").await.unwrap();
+    let other = Server::start(&format!("{}/c", room.text("all")));
+    fails(&client, "DROP DATABASE c", "55006").await;
+    let inside = other.connect().await.expect("the other server");
+    inside.batch_execute("CREATE TABLE t (a int); INSERT INTO t VALUES (1)").await.unwrap();
+    other.signal(Signal::TERM);
+    assert_eq!(tokio::task::block_in_place(|| other.ended()), Some(0));
+    let own = connect(&server, "c").await.expect("it is free");
+    own.batch_execute("SELECT * FROM t").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn few_files_are_few_databases() {
+    let room = Room::new();
+    let line = format!(
+        "ulimit -n 400; exec {} serve --databases {} --listen 127.0.0.1:0 --json",
+        env!("CARGO_BIN_EXE_nvcaracal"),
+        room.text("all")
+    );
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &line]).stdin(Stdio::null()).stderr(Stdio::null());
+    let server = Server::of(&mut shell);
+    let client = connect(&server, "nvcaracal").await.expect("a server");
+    for number in 0..20 {
+        client.batch_execute(&format!("CREATE DATABASE d{number}")).await.unwrap();
+        // It stays open behind its last session, until another one needs its place.
+        connect(&server, &format!("d{number}")).await.expect("the database");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

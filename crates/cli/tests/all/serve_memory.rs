@@ -22,8 +22,9 @@ const STATEMENTS: u64 = 64 * MIB;
 const STAYS_MAX: u64 = STATEMENTS * 3 / 4;
 /// How long until the memory is given back at most.
 const SETTLES: Duration = Duration::from_secs(10);
-/// What a load may take at its peak: they, and freed memory on its way back to the system.
-const PEAK_MAX: u64 = STATEMENTS * 3 / 2;
+/// What a load may take at its peak: they, and as much freed memory that is on its way back to the
+/// system or lies in pages with what is in use.
+const PEAK_MAX: u64 = STATEMENTS * 2;
 /// Clients of a load at a time.
 const CLIENTS: usize = 24;
 

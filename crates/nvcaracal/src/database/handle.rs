@@ -70,7 +70,7 @@ use crate::table::schema::Schema;
 /// | span or event | level | fields |
 /// |---|---|---|
 /// | span `open` | info | `device` |
-/// | event `opened` | info | `device`, `epoch`, `rows`, `epochs_replayed`, `calls_replayed`, `us` |
+/// | event `opened` | info | `device`, `created`, `epoch`, `rows`, `epochs_replayed`, `calls_replayed`, `us` |
 /// | event `a call was left out of the replay` | warn | `epoch`, `position`, `why` |
 /// | span `epoch` | debug | `calls` |
 /// | event `epoch` | debug | `epoch`, calls by outcome, `log_bytes`, `us` |

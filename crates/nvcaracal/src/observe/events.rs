@@ -56,6 +56,7 @@ pub(crate) fn opened(device: &str, report: &RecoveryReport, time: Duration) {
         tracing::info!(
             target: "nvcaracal",
             device,
+            created = report.created,
             epoch = report.epoch.0,
             rows = report.rows,
             epochs_replayed = report.epochs_replayed,

@@ -10,6 +10,8 @@
 
 use super::name::{being_made, decoded, dropped, encoded, is_left_over};
 use crate::store::{DeviceSpec, OpenError, Store, StoreOptions};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +65,11 @@ pub(super) fn find(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Whether there is a store in the directory of a database.
+pub(super) fn has_store(folder: &Path, name: &str) -> bool {
+    directory(folder, name).join(OF_STORES).is_file()
+}
+
 /// The directory of a database.
 pub(super) fn directory(folder: &Path, name: &str) -> PathBuf {
     folder.join(encoded(name))
@@ -93,14 +100,28 @@ fn make_at(new: &Path, last: &Path, options: StoreOptions) -> Result<(), OpenErr
 /// Takes the directory of a database away.
 ///
 /// # Errors
-/// Why the database is still there.
+/// Why the database is still there; [`io::ErrorKind::ResourceBusy`] if a process has it open.
 pub(super) fn remove(folder: &Path, name: &str) -> io::Result<()> {
+    let _alone = lock(&directory(folder, name))?;
     let old = folder.join(dropped(name));
     remove_if_there(&old)?;
     rename_into(&directory(folder, name), &old)?;
     // The database does not exist any more; what is left is deleted at the next start.
     let _ = fs::remove_dir_all(&old);
     Ok(())
+}
+
+/// Locks a store as its process does. `None` if there is no store.
+fn lock(directory: &Path) -> io::Result<Option<fs::File>> {
+    let file = match fs::File::open(directory.join(OF_STORES)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::ResourceBusy.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn rename_into(from: &Path, to: &Path) -> io::Result<()> {

@@ -11,16 +11,17 @@ use super::opened::{InUse, Opened};
 use crate::cancel::Sessions;
 use crate::config::NAME;
 use crate::store::{Backends, DeviceSpec, OpenError, Store, StoreOptions};
-use crate::warning::warn;
 use sql::MemoryPool;
 use sql::system::SessionActivity;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tracing::warn;
 use values::{Error, Result, SqlState};
 
 /// The database of PostgreSQL that clients connect to in order to make others. If there is none of
@@ -162,7 +163,12 @@ impl Folder {
     /// Returns the names of the databases that exist.
     fn names(&self) -> Vec<String> {
         let all = self.all();
-        let exist = all.iter().filter(|(_, state)| !matches!(state, State::Absent));
+        let exists = |(name, state): &(&String, &State)| match state {
+            State::Absent => false,
+            State::Closed => files::has_store(&self.options.directory, name),
+            State::Busy | State::Open(_) => true,
+        };
+        let exist = all.iter().filter(exists);
         exist.map(|(name, _)| name.clone()).collect()
     }
 
@@ -200,9 +206,20 @@ impl Folder {
         Change { folder: Arc::clone(self), name, end: Some(end) }
     }
 
+    /// The states of all databases, with that of this name if it came into the folder since they
+    /// were looked for.
+    fn all_with(&self, name: &str) -> MutexGuard<'_, BTreeMap<String, State>> {
+        let mut all = self.all();
+        let is_new = !all.contains_key(name) && check(name).is_ok();
+        if is_new && files::has_store(&self.options.directory, name) {
+            all.insert(name.to_owned(), State::Closed);
+        }
+        all
+    }
+
     /// Finds a database for a session. One that is closed is busy from then on.
     fn look(&self, name: &str) -> Result<Found> {
-        let mut all = self.all();
+        let mut all = self.all_with(name);
         let name = match all.get(name) {
             None | Some(State::Absent) if name == MAINTENANCE => NAME,
             _ => name,
@@ -244,7 +261,7 @@ impl Folder {
     pub(super) async fn create(self: &Arc<Folder>, name: &str) -> Result<()> {
         check(name)?;
         {
-            let mut all = self.all();
+            let mut all = self.all_with(name);
             if TEMPLATES.contains(&name) || all.contains_key(name) {
                 let message = format!("database \"{name}\" already exists");
                 return Err(Error::new(SqlState::DUPLICATE_DATABASE, message));
@@ -289,7 +306,7 @@ impl Folder {
 
     /// Marks a database that no session uses as absent.
     fn mark_absent(&self, name: &str) -> Leaving {
-        let mut all = self.all();
+        let mut all = self.all_with(name);
         match all.get_mut(name) {
             None | Some(State::Absent) => Leaving::Missing,
             Some(State::Busy) => Leaving::Wait,
@@ -342,6 +359,12 @@ fn open(mut change: Change, idle: Option<Change>) -> Result<()> {
     if let Some(mut idle) = idle {
         close(&mut idle);
     }
+    let directory = &change.folder.options.directory;
+    if !files::has_store(directory, &change.name) {
+        let path = files::directory(directory, &change.name);
+        let detail = format!("There is no store in {}.", path.display());
+        return Err(missing(&change.name).with_detail(detail));
+    }
     let opened = Store::open(change.folder.options_of(&change.name));
     let store = opened.map_err(|error| cannot_be("opened", &change.name, &error))?;
     change.folder.introduce(&store);
@@ -354,7 +377,7 @@ fn close(change: &mut Change) {
     if let Some(State::Open(opened)) = change.end.replace(State::Closed)
         && let Err(error) = opened.store.close()
     {
-        warn(&cannot_be("closed", &change.name, &error).to_string());
+        warn!("{}", cannot_be("closed", &change.name, &error));
     }
 }
 
@@ -362,7 +385,14 @@ fn close(change: &mut Change) {
 fn remove(mut change: Change) -> Result<bool> {
     close(&mut change);
     let removed = files::remove(&change.folder.options.directory, &change.name);
-    removed.map_err(|error| cannot_be("dropped", &change.name, &error))?;
+    removed.map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => {
+            let message = format!("database \"{}\" is being accessed by other users", change.name);
+            let detail = "Another process has its store open.";
+            Error::new(SqlState::OBJECT_IN_USE, message).with_detail(detail)
+        }
+        _ => cannot_be("dropped", &change.name, &error),
+    })?;
     change.end = None;
     Ok(true)
 }

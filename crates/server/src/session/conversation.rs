@@ -10,6 +10,7 @@ use crate::cancel::{Registered, Requests};
 use crate::codec::{Closing, Ended, Frame, Frames, Message, Messages, Severity};
 use crate::databases::InUse;
 use crate::limits::{GONE_PATIENCE, SENT_BYTES};
+use crate::log;
 use crate::shared::Shared;
 use crate::store::{
     Answer, Cause, Connection, CopyIn, Ender, Mailbox, Parsed, Statement, caught_in,
@@ -240,6 +241,7 @@ impl Conversation {
         };
         // A held write without a Sync is never submitted.
         if let Some(error) = last {
+            log::ended(&self.registered.requests.activity, &error);
             self.out.report(Severity::Fatal, &error);
             // The connection ends whether or not this arrives.
             let _ = self.flush().await;
@@ -518,6 +520,7 @@ impl Conversation {
 
     /// Sends an error at once: the client may wait for it before it sends a Sync.
     pub(super) async fn report(&mut self, error: &Error) -> Result<(), Disconnected> {
+        log::failed(&self.registered.requests.activity, error);
         self.out.report(Severity::Error, error);
         self.flush().await
     }

@@ -6,6 +6,7 @@ use super::queue::Disconnected;
 use super::sending::Ends;
 use crate::codec::{Frame, Messages, Severity};
 use crate::limits::SENT_BYTES;
+use crate::log;
 use crate::store::{Cause, Copy, CopyIn, Direction, Statement};
 use sql::copy::{Reader, Style, Writer};
 use std::pin::pin;
@@ -192,6 +193,7 @@ impl Conversation {
             }
             Err(error) => {
                 self.fail_block();
+                log::failed(&self.registered.requests.activity, &error);
                 self.out.report(Severity::Error, &error);
             }
         }

@@ -4,6 +4,7 @@ use super::queue::{Entry, Execution, Outcome, Queued, Shape};
 use crate::cancel::Requests;
 use crate::codec::{Messages, Severity};
 use crate::limits::SENT_BYTES;
+use crate::log;
 use crate::store::{Answer, Cause, Ender, Mailbox, Notification, caught_in};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -135,6 +136,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                 }
             }
             Err(missed) if !self.has_missed => {
+                log::ended(&self.requests.activity, &missed);
                 self.out.report(Severity::Fatal, &missed);
                 self.has_missed = true;
             }
@@ -171,6 +173,7 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                         Ok(sent) => sent?,
                         Err(panic) => {
                             // An answer that was sent in part has no end but this.
+                            log::ended(&self.requests.activity, &panic);
                             self.out.report(Severity::Fatal, &panic);
                             break;
                         }
@@ -221,7 +224,10 @@ impl<W: AsyncWrite + Unpin> Sending<W> {
                 Execution::learn(&execution.cost, bytes);
                 self.out.append(execution.then);
             }
-            Err(error) => self.out.report(Severity::Error, &error),
+            Err(error) => {
+                log::failed(&requests.activity, &error);
+                self.out.report(Severity::Error, &error);
+            }
         }
         self.say(execution.after);
         Ok(())

@@ -9,6 +9,7 @@ use crate::codec::{Ended, Frames, Half, Messages, Opening, Reader, Severity, Sta
 use crate::config::NAME;
 use crate::databases::InUse;
 use crate::limits::{GONE_PATIENCE, STATEMENT_BYTES_MAX};
+use crate::log;
 use crate::shared::{Peer, Shared};
 use crate::store::Cause;
 use std::pin::pin;
@@ -79,6 +80,7 @@ where
     let Welcome { settings, database } = match started {
         Ok(Ok(welcome)) => welcome,
         Ok(Err(Refused::Error(error))) => {
+            log::refused(&peer, &error);
             let mut out = Messages::default();
             out.report(Severity::Fatal, &error);
             // The client may have disconnected without waiting for it.
@@ -93,6 +95,8 @@ where
     let activity = &registered.requests.activity;
     let clock = database.store.clock();
     activity.begin(registered.process, database.store.name(), peer.address, clock());
+    activity.tell_slow(shared.log_min_duration);
+    log::began(activity);
     let (queue, receiver) = queue();
     let requests = Arc::clone(&registered.requests);
     let conversation = Conversation::new(queue, settings, registered, shared, database);

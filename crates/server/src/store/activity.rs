@@ -1,21 +1,29 @@
 //! What a session does, as others see it.
 
 use crate::config::NAME;
+use crate::log;
 use sql::system::SessionActivity;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use values::Timestamp;
 
 /// How much of a text others see.
 const TEXT_BYTES_MAX: usize = 1_023;
+/// The state of a session whose statement runs.
+const ACTIVE: &str = "active";
 
 /// What others see of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Activity(Mutex<Option<SessionActivity>>);
+pub(crate) struct Activity {
+    shown: Mutex<Option<SessionActivity>>,
+    /// How long a statement takes at least that is told.
+    slow: OnceLock<Duration>,
+}
 
 impl Activity {
     fn shown(&self) -> MutexGuard<'_, Option<SessionActivity>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session begins.
@@ -41,6 +49,23 @@ impl Activity {
         });
     }
 
+    /// Tells of statements that take `slow` or longer.
+    pub(crate) fn tell_slow(&self, slow: Option<Duration>) {
+        if let Some(slow) = slow {
+            self.slow.get_or_init(|| slow);
+        }
+    }
+
+    /// Tells of the statement that has run, if it has taken long.
+    fn has_run(&self, shown: &SessionActivity, now: Timestamp) {
+        let (Some(slow), Some(began)) = (self.slow.get(), shown.statement_began) else { return };
+        let took = now.bits().saturating_sub(began.bits());
+        let took = Duration::from_micros(u64::try_from(took).unwrap_or(0));
+        if shown.state == ACTIVE && took >= *slow {
+            log::slow(shown, took);
+        }
+    }
+
     fn change(&self, change: impl FnOnce(&mut SessionActivity)) {
         if let Some(shown) = &mut *self.shown() {
             change(shown);
@@ -57,7 +82,7 @@ impl Activity {
         let end = text.floor_char_boundary(TEXT_BYTES_MAX);
         self.change(|shown| {
             text[..end].clone_into(&mut shown.text);
-            shown.state = "active";
+            shown.state = ACTIVE;
             (shown.statement_began, shown.changed) = (Some(now), now);
             shown.transaction_began.get_or_insert(now);
         });
@@ -67,6 +92,7 @@ impl Activity {
     /// failed (`E`).
     pub(crate) fn waits(&self, standing: u8, now: Timestamp) {
         self.change(|shown| {
+            self.has_run(shown, now);
             shown.state = match standing {
                 b'T' => "idle in transaction",
                 b'E' => "idle in transaction (aborted)",

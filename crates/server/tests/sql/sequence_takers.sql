@@ -50,3 +50,15 @@ INSERT INTO uses DEFAULT VALUES;
 SELECT * FROM uses;
 DROP TABLE uses;
 DROP SCHEMA far CASCADE;
+-- A sequence is in the schema of the table that it belongs to.
+CREATE SCHEMA near;
+CREATE SCHEMA far;
+CREATE TABLE near.t (x int, y int);
+CREATE SEQUENCE far.q;
+ALTER SEQUENCE far.q OWNED BY near.t.x;
+CREATE SEQUENCE far.r OWNED BY near.t.x;
+CREATE SEQUENCE near.r OWNED BY near.t.x;
+ALTER SEQUENCE far.q OWNED BY NONE;
+ALTER TABLE near.t SET SCHEMA far;
+ALTER SEQUENCE far.q OWNED BY far.t.y;
+DROP SCHEMA near, far CASCADE;

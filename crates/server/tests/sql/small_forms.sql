@@ -35,3 +35,9 @@ INSERT INTO with_nulls SELECT i, CASE WHEN i <= 2000 THEN i END FROM generate_se
 DELETE FROM with_nulls WHERE id + 5000 NOT IN (SELECT a FROM with_nulls) OR id + 5000 IN (SELECT a FROM with_nulls);
 SELECT count(*), count(*) FILTER (WHERE (id + 5000 IN (SELECT a FROM with_nulls)) IS NULL), count(*) FILTER (WHERE (id, 1) IN (SELECT a, 1 FROM with_nulls WHERE id < 10)), count(*) FILTER (WHERE ((id, 2) IN (SELECT a, 2 FROM with_nulls WHERE id > 1999)) IS NULL), count(*) FILTER (WHERE ((id, 2) IN (SELECT a, 1 FROM with_nulls WHERE id > 1999)) IS NULL) FROM with_nulls WHERE id % 100 = 1;
 DROP TABLE with_nulls;
+-- Collations by bytes, with their schema as dumps have it.
+CREATE TABLE collated (a text COLLATE pg_catalog."C" PRIMARY KEY, b text COLLATE "POSIX");
+CREATE INDEX ON collated (b COLLATE pg_catalog."C");
+INSERT INTO collated VALUES ('b', 'B'), ('B', 'a');
+SELECT a FROM collated ORDER BY a;
+DROP TABLE collated;

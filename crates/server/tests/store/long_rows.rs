@@ -161,8 +161,8 @@ fn a_look_up_never_sees_pieces_of_two_rows() {
                 })
             })
             .collect();
-        for round in 1..60 {
-            let length = [900_000, 300_000, 10, 600_000][round % 4];
+        for round in 1..400 {
+            let length = [2_400_000, 300_000, 10, 1_200_000][round % 4];
             let (digit, set) = (round % 10, "UPDATE document SET body = repeat");
             client.run(&format!("{set}('{digit}', {length}) WHERE id = 1")).unwrap();
         }

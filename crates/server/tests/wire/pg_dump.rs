@@ -21,7 +21,8 @@ const MADE: &str = "
         JOIN shop.customer c ON c.id = o.customer;
     CREATE SEQUENCE shop.numbers INCREMENT BY 7 START 3;
     SELECT nextval('shop.numbers');
-    CREATE TABLE a_taker (id bigint DEFAULT nextval('shop.numbers'), body text);
+    CREATE TABLE a_taker (gone int, id bigint DEFAULT nextval('shop.numbers'), body text);
+    ALTER TABLE a_taker ADD COLUMN later int, DROP COLUMN gone;
     COMMENT ON TABLE shop.orders IS 'what they want';
     INSERT INTO shop.customer (name) SELECT 'c' || g FROM generate_series(1, 50) g;
     INSERT INTO shop.orders (customer, total, tags, doc) SELECT g % 50 + 1, g * 1.5,
@@ -36,11 +37,16 @@ fn run(program: &str, server: &Server, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"))
 }
 
-fn dumped(server: &Server) -> String {
-    let output = run("pg_dump", server, &[]);
+/// What a program prints that has nothing to complain about.
+fn succeeded(program: &str, server: &Server, arguments: &[&str]) -> String {
+    let output = run(program, server, arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && said.is_empty(), "{said}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn dumped(server: &Server) -> String {
+    let text = succeeded("pg_dump", server, &[]);
     // These have a random word.
     text.lines().filter(|line| !line.contains("restrict")).collect::<Vec<_>>().join("\n")
 }
@@ -64,6 +70,19 @@ fn a_dump_makes_the_same_again() {
     let dump = dumped(&from);
     load(&to, &dump);
     assert!(dumped(&to) == dump, "the second dump is another one");
+    let archived = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["-Fc", "-Fd"] {
+        let path = folder.path().join(format);
+        let path = path.to_str().unwrap();
+        succeeded("pg_dump", &from, &[format, "-f", path]);
+        succeeded("pg_restore", &archived, &["--clean", "--if-exists", path]);
+        assert!(dumped(&archived) == dump, "{format}: the second dump is another one");
+    }
+    let one =
+        succeeded("pg_dump", &from, &["-t", "shop.o*", "--exclude-table-data", "shop.orders"]);
+    assert!(one.contains("CREATE TABLE shop.orders") && !one.contains("a_taker"), "{one}");
+    assert!(!one.contains("COPY shop.orders"), "{one}");
     let next = "SELECT nextval('shop.numbers'), nextval('shop.customer_id_seq'), \
                 nextval('shop.orders_id_seq')";
     assert_eq!(to.client().query(next)[0], "row 24|51|301");

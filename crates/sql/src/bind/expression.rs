@@ -127,12 +127,7 @@ impl Binder<'_> {
 
     /// An expression in a collation, of which there is one.
     fn collated(&mut self, expr: &Expr, collation: &str) -> Result<Bound> {
-        let name = collation.to_ascii_lowercase().replace('"', "");
-        let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-        if !matches!(name, "default" | "c" | "posix") {
-            let message = format!("collation {collation}");
-            return Err(Error::unsupported(message, "Text is in collation C."));
-        }
+        check_collation(collation)?;
         self.expression(expr)
     }
 
@@ -665,6 +660,18 @@ pub(super) fn refuse_long(operations: usize) -> Result<()> {
     let message = format!("expression comes to more than {OPERATIONS_MAX} operations");
     Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message)
         .with_hint("Compute its operands in a query in FROM, and name them."))
+}
+
+/// Refuses collations that order text in another way than by bytes.
+pub(crate) fn check_collation(collation: &str) -> Result<()> {
+    let name = collation.to_ascii_lowercase().replace('"', "");
+    match name.strip_prefix("pg_catalog.").unwrap_or(&name) {
+        "default" | "c" | "posix" => Ok(()),
+        _ => {
+            let message = format!("collation {collation}");
+            Err(Error::unsupported(message, "Text is in collation C."))
+        }
+    }
 }
 
 /// A constant text, for functions that take a word.

@@ -73,6 +73,7 @@ pub use prepare::{Options, Prepared, prepare};
 pub(crate) use {
     binder::{Binder, name_of, new_name, own_name, unsupported, written_name},
     door::{check_call, check_select, is_only_body, refuse},
+    expression::check_collation,
     guard::{keys_of, leading_index, unique_index},
     index::{KeyPart, index_column_name, is_index_element},
     kinds::{interval_of, kind_of, kind_of_interval, may_assign},

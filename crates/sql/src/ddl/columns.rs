@@ -6,7 +6,7 @@ use super::draft::{Draft, LaterCheck, NamedColumn, kept, named_columns};
 use super::foreign::LaterKey;
 use super::identity::identity_of;
 use super::sequences::next_value;
-use crate::bind::{kind_of, name_of, own_name, unsupported};
+use crate::bind::{check_collation, kind_of, name_of, own_name, unsupported};
 use crate::catalog::{ColumnInfo, Identity};
 use crate::ir::{Column, ColumnForm, Expression, Kind, Op, Value};
 use crate::parse::SEQUENCE_QUOTE;
@@ -147,11 +147,7 @@ impl Draft<'_> {
             ColumnOption::Collation(name) if is_sequence(name) => {
                 self.identity_sequence = Some(own_name(name)?);
             }
-            ColumnOption::Collation(collation)
-                if matches!(
-                    collation.to_string().as_str(),
-                    "\"C\"" | "\"POSIX\"" | "\"default\""
-                ) => {}
+            ColumnOption::Collation(collation) => check_collation(&collation.to_string())?,
             ColumnOption::ForeignKey(key) => {
                 let columns = vec![name.to_owned()];
                 self.later_keys.push(LaterKey { name: constraint, columns, tree: key.clone() });

@@ -48,10 +48,11 @@ pub(super) fn create(
     let id = catalog.next_id();
     let mut delta = Delta::default();
     let options = Options::read(options)?;
-    delta.put_sequence(&options.sequence(id, &own, Type::Int8)?);
+    let sequence = options.sequence(id, &own, Type::Int8)?;
+    delta.put_sequence(&sequence);
     if let Some(owner) = &options.owner {
         let mut changed = BTreeMap::new();
-        own_by(catalog, id, owner.as_ref(), &mut changed)?;
+        own_by(catalog, &sequence, owner.as_ref(), &mut changed)?;
         changed.values().for_each(|table| delta.put_table(table));
     }
     delta.set_next_id(id.next());
@@ -85,7 +86,7 @@ pub(super) fn alter(
     };
     let (mut changed, delta) = (BTreeMap::new(), &mut definition.delta);
     if let Some(owner) = &counting.owner {
-        own_by(catalog, sequence.id, owner.as_ref(), &mut changed)?;
+        own_by(catalog, sequence, owner.as_ref(), &mut changed)?;
     }
     if !counting.counts_the_same() {
         let id = catalog.next_id();
@@ -218,18 +219,18 @@ impl DependentDefaults {
 /// Gives a sequence to a column, with which it goes, or to none.
 fn own_by(
     catalog: &Catalog,
-    sequence: ObjectId,
+    sequence: &Sequence,
     owner: Option<&ObjectName>,
     changed: &mut BTreeMap<ObjectId, Table>,
 ) -> Result<()> {
-    let owns = |info: &ColumnInfo| info.sequence == Some(sequence);
+    let owns = |info: &ColumnInfo| info.sequence == Some(sequence.id);
     if let Some(before) = catalog.tables().find(|table| table.columns.iter().any(owns)) {
         let id = before.relation.id;
         let mut table = changed.remove(&id).unwrap_or_else(|| Table::clone(before));
         for info in table.columns.iter_mut().filter(|info| owns(info)) {
             if info.identity.is_some() {
                 let message = "cannot change ownership of identity sequence";
-                let name = catalog.sequence_by_id(sequence).map_or("", |own| &*own.name);
+                let name = &*sequence.name;
                 let table = &before.relation.name;
                 let detail = format!("Sequence \"{name}\" is linked to table \"{table}\".");
                 return Err(Error::unsupported(message, "").with_detail(detail));
@@ -240,13 +241,17 @@ fn own_by(
     }
     let Some(owner) = owner else { return Ok(()) };
     let (table, column) = owner_of(catalog, owner)?;
+    if table.relation.name.schema != sequence.name.schema {
+        let message = "sequence must be in same schema as table it is linked to";
+        return Err(Error::new(SqlState::WRONG_STATE, message));
+    }
     let table = changed.entry(table.relation.id).or_insert_with(|| Table::clone(table));
     let info = &mut table.columns[usize::from(column)];
     if info.sequence.is_some() {
         let message = "a second sequence of one column is not supported";
         return Err(Error::unsupported(message, "Give the first one to no column before."));
     }
-    info.sequence = Some(sequence);
+    info.sequence = Some(sequence.id);
     Ok(())
 }
 
@@ -341,7 +346,7 @@ pub(super) fn drop_one(
     }
     let tables = defaults.changed.into_iter();
     let mut changed = tables.map(|table| (table.relation.id, table)).collect();
-    own_by(catalog, sequence.id, None, &mut changed)?;
+    own_by(catalog, sequence, None, &mut changed)?;
     changed.values().for_each(|table| definition.delta.put_table(table));
     definition.delta.drop_sequence(sequence.id);
     Ok(())

@@ -1,7 +1,7 @@
 //! Clauses that the parser does not have, as tokens of what it has instead: FOR READ ONLY of
 //! queries and the weaker locks; INTERVAL with a precision before its
 //! text; ISNULL; NOT EXISTS, which binds too strongly there; `current_schema` and `current_role`;
-//! BETWEEN SYMMETRIC, TABLE as a query, FETCH of an expression, ARRAY behind a type; RESET of
+//! BETWEEN SYMMETRIC, OPERATOR(pg_catalog.=) before ANY, TABLE as a query, FETCH of an expression, ARRAY behind a type; RESET of
 //! settings whose names are several words.
 
 use super::locks::marked;
@@ -45,6 +45,7 @@ pub(super) fn rewritten(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             "current_schema" | "current_role" if is_value(&tokens, last, at) => {
                 longer.push((at, as_call));
             }
+            "operator" => as_sign(&mut tokens, at),
             "reset" if is_begin => one_name(&mut tokens, at),
             "pg_get_keywords" => as_relation(&mut tokens, at),
             "symmetric" if last.is_some_and(|last| is_word(&tokens[last], "between")) => {
@@ -108,6 +109,19 @@ fn words<const COUNT: usize>(
 fn blank(tokens: &mut [TokenWithSpan], places: &[usize]) {
     for place in places {
         tokens[*place].token = Token::Whitespace(Whitespace::Space);
+    }
+}
+
+/// `OPERATOR(pg_catalog.=) ANY` as `= ANY`: the parser takes no named operator there.
+fn as_sign(tokens: &mut [TokenWithSpan], at: usize) {
+    let Some([open, schema, period, sign, close, behind]) = places::<6>(tokens, at) else { return };
+    let is_named = tokens[open].token == Token::LParen
+        && is_word(&tokens[schema], "pg_catalog")
+        && tokens[period].token == Token::Period
+        && tokens[close].token == Token::RParen;
+    if is_named && ["any", "all", "some"].iter().any(|word| is_word(&tokens[behind], word)) {
+        tokens[at].token = tokens[sign].token.clone();
+        blank(tokens, &[open, schema, period, sign, close]);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::definitions;
 use super::objects::{
     BTREE, HEAP, INFORMATION_SCHEMA, IndexObject, OWNER, PG_CATALOG, column_number, columns,
-    default_id, indexes, number, rule_id,
+    default_id, dropped_columns, indexes, number, rule_id,
 };
 use super::relations::{self, Known};
 use super::rows::{Row, vector};
@@ -276,6 +276,7 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                     .set("attgenerated", if column.generated().is_some() { "s" } else { "" }),
             );
         }
+        all.extend(dropped_columns(table).map(|at| dropped_attribute(new(), id, at)));
         for index in indexes(table) {
             let names = definitions::index_columns(catalog, &index);
             for (at, (key, name)) in index.columns.iter().zip(names).enumerate() {
@@ -298,6 +299,15 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         }
     }
     all
+}
+
+/// The row of a column that is not there any more: numbers of columns have no gaps.
+fn dropped_attribute(row: Row, relation: i32, at: i16) -> Row {
+    row.set("attrelid", relation)
+        .set("attname", format!("........pg.dropped.{at}........"))
+        .set("attnum", at)
+        .set("attisdropped", true)
+        .set("attislocal", true)
 }
 
 fn attribute(row: Row, relation: i32, name: &str, at: i16, kind: Kind) -> Row {

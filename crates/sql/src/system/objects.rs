@@ -113,6 +113,14 @@ pub(super) fn columns(table: &Table) -> impl Iterator<Item = (i16, &Column, &Col
         .map(|(at, (column, info))| (at as i16 + 1, column, info))
 }
 
+/// The numbers of the columns before the last one that statements cannot name: they were dropped.
+pub(super) fn dropped_columns(table: &Table) -> impl Iterator<Item = i16> {
+    let all = &table.relation.columns;
+    let end = all.iter().rposition(|column| !column.is_hidden()).unwrap_or(0);
+    let hidden = all[..end].iter().enumerate().filter(|(_, column)| column.is_hidden());
+    hidden.map(|(at, _)| at as i16 + 1)
+}
+
 /// The indexes of a table that statements can name, that of the primary key first.
 pub(super) fn indexes(table: &Table) -> impl Iterator<Item = IndexObject<'_>> {
     let relation = &table.relation;
