@@ -111,3 +111,59 @@ impl TemporaryRows {
         self.bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::overlay::{Buffer, Overlay};
+    use super::super::rows::{Memory, Rows};
+    use super::*;
+
+    fn key(id: u32, last: u8) -> Vec<u8> {
+        [&id.to_be_bytes()[..], &[last]].concat()
+    }
+
+    #[test]
+    fn writes_of_both_kinds_are_told_apart() {
+        const OWN: u32 = 1 << 30 | 7;
+        let mut memory = Memory::new(u64::MAX);
+        let mut overlay = Overlay::over(&mut memory, Buffer::default());
+        for last in 0..3 {
+            overlay.put(Space::Row256, &key(OWN, last), b"own").unwrap();
+        }
+        let mut buffer = overlay.into_buffer();
+        assert!(!buffer.has_lasting_writes());
+        let mark = buffer.savepoint();
+        let mut overlay = Overlay::over(&mut memory, buffer);
+        overlay.put(Space::Row256, &key(20_000, 1), b"other").unwrap();
+        overlay.put(Space::Catalog, b"t\0\0\x40\0", b"table").unwrap();
+        overlay.delete(Space::Row256, &key(OWN, 0)).unwrap();
+        buffer = overlay.into_buffer();
+        assert!(buffer.has_lasting_writes());
+        assert_eq!(buffer.lasting_writes().count(), 2);
+        let since = buffer.temporary_since(mark);
+        assert_eq!(since.into_iter().collect::<Vec<_>>(), [((Space::Row256, key(OWN, 0)), None)]);
+        let mut rows = TemporaryRows::default();
+        rows.put(Space::Row256, (key(OWN, 0), b"before".to_vec()));
+        rows.put(Space::Row256, (key(OWN + 1, 0), b"another".to_vec()));
+        let part = rows.part(&[(Space::Row256, ObjectId::new(OWN))], buffer.writes());
+        let (mut found, mut back) = (Vec::new(), Vec::new());
+        let (from, to) = (key(OWN, 0), key(OWN, 9));
+        let scan = Scan {
+            space: Space::Row256,
+            from: &from,
+            to: Some(&to),
+            rows_max: 9,
+            is_backward: false,
+        };
+        part.scan(&scan, &mut found);
+        part.scan(&Scan { is_backward: true, ..scan }, &mut back);
+        back.reverse();
+        let own = |last| (key(OWN, last), b"own".to_vec());
+        assert_eq!((found, back), (vec![own(1), own(2)], vec![own(1), own(2)]));
+        rows.apply(buffer.take_writes(is_temporary_key));
+        assert_eq!(buffer.writes().len(), 2, "what is no session's stays");
+        assert_eq!(rows.get(Space::Row256, &key(OWN, 0)), None);
+        rows.retain(|id| id.number() == OWN + 1);
+        assert_eq!(rows.bytes(), bytes_of(&key(OWN + 1, 0), b"another"));
+    }
+}
