@@ -22,6 +22,6 @@ pub mod run;
 pub mod system;
 
 pub use bind::{OutputColumn, Prepared, prepare};
-pub use ddl::{Definition, check_database_options, define, described};
+pub use ddl::{Definition, check_database_options, define, described, dropped_on_commit};
 pub use memory::{FREE_BYTES, Grant, MemoryPool};
 pub use prepared::{Explained, Measured, arguments, explain, parameter_types};

@@ -82,7 +82,7 @@ const REFUSED: &[(&str, &str)] = &[
     // Definitions.
     ("CREATE TEMP TABLE x (a int)", "0A000"),
     ("CREATE GLOBAL TEMPORARY TABLE x (a int)", "0A000"),
-    ("CREATE TABLE x (a int) ON COMMIT DROP", "0A000"),
+    ("CREATE TABLE x (a int) ON COMMIT DROP", "42P16"),
     ("CREATE TABLE x (a int) WITH (oids = true)", "0A000"),
     ("CREATE TABLE x (a int) PARTITION BY RANGE (a)", "0A000"),
     ("CREATE TABLE x (a int) INHERITS (t)", "0A000"),

@@ -112,20 +112,30 @@ impl Conversation {
             }
             Control::Own(own) => self.own(own).await?,
             Control::DiscardNothing(tag) => tag,
+            Control::DiscardTemporary => {
+                self.connection.block(BlockOperation::DiscardTemporary).await?;
+                "DISCARD TEMP"
+            }
             Control::DiscardAll => {
-                self.check_alone("DISCARD ALL")?;
-                self.statements.clear();
-                self.cursors.clear();
-                self.connection.unlock_all();
-                self.mailbox().unlisten(None);
-                self.change(|settings| settings.reset_named(None))?;
-                // It takes place at once, whatever its segment comes to.
-                self.end_changes(true);
+                self.discard_all().await?;
                 "DISCARD ALL"
             }
             _ => unreachable!("the others are about blocks"),
         };
         Ok(tagged(tag, rows))
+    }
+
+    async fn discard_all(&mut self) -> Result<()> {
+        self.check_alone("DISCARD ALL")?;
+        self.statements.clear();
+        self.cursors.clear();
+        self.connection.block(BlockOperation::DiscardTemporary).await?;
+        self.connection.unlock_all();
+        self.mailbox().unlisten(None);
+        self.change(|settings| settings.reset_named(None))?;
+        // It takes place at once, whatever its segment comes to.
+        self.end_changes(true);
+        Ok(())
     }
 
     /// SET SESSION CHARACTERISTICS: modes of transactions from the next one on.

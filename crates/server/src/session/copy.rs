@@ -31,7 +31,7 @@ impl Conversation {
         if self.held.is_some() || self.block.is_implicit {
             return Err(not_alone().into());
         }
-        if copy.direction == Direction::From && self.is_read_only() {
+        if copy.direction == Direction::From && self.is_read_only() && !statement.is_own() {
             let message = "cannot execute COPY FROM in a read-only transaction";
             return Err(Error::new(SqlState::READ_ONLY_TRANSACTION, message).into());
         }

@@ -192,8 +192,10 @@ impl Conversation {
         &mut self,
         all: Vec<Submission>,
     ) -> Result<(), Disconnected> {
-        let is_apart =
-            |one: &Submission| one.statement.needs_system() || one.statement.awaits_rows();
+        let is_apart = |one: &Submission| {
+            let own = &one.statement;
+            own.needs_system() || own.awaits_rows() || own.uses_temporary()
+        };
         if all.iter().any(is_apart) || all.iter().all(|one| one.statement.is_read()) {
             // A call cannot read the system catalog nor wait for claims, and reads alone need none.
             self.held = Some(Held::Several(all));

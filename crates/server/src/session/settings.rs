@@ -185,7 +185,7 @@ impl Settings {
 
     /// What plans depend on.
     pub(super) fn environment(&self) -> Environment {
-        Environment { zone: (*self.kept.zone).clone(), path: self.kept.path.clone() }
+        Environment::new((*self.kept.zone).clone(), self.kept.path.clone())
     }
 
     /// Whether plans depend on the same as those with other settings.

@@ -132,6 +132,7 @@ impl Conversation {
             || statement.copy.is_some()
             || statement.needs_system()
             || statement.awaits_rows()
+            || statement.uses_temporary()
         {
             return Ok(None);
         }

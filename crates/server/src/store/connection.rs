@@ -165,7 +165,7 @@ impl Connection {
     /// # Errors
     /// What is wrong with the statement, and where.
     pub async fn prepare(&self, parsed: &Parsed, types: &[Option<Type>]) -> Result<Arc<Statement>> {
-        self.prepare_in(parsed, types, &self.environment).await
+        self.prepare_in(parsed, types, &self.environment_now()).await
     }
 
     /// A block with definitions has a catalog of its own.
@@ -193,7 +193,12 @@ impl Connection {
 
     /// The catalog of now along the session's path; of a block with definitions its own.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        self.catalog_of_all().shared_along(&self.environment.path)
+        self.environment_now().over(&self.catalog_of_all())
+    }
+
+    /// What statements have of the session now, with its temporary objects.
+    fn environment_now(&self) -> Environment {
+        Environment { temporary: self.pipeline.temporary_objects(), ..self.environment.clone() }
     }
 
     /// The catalog of now, whatever the path.
@@ -206,13 +211,14 @@ impl Connection {
     /// # Errors
     /// That it is another one than clients were told, or what is wrong with it by now.
     pub async fn renewed(&self, statement: &Statement) -> Result<Option<Arc<Statement>>> {
-        let path = &self.environment.path;
+        let now = self.environment_now();
         let is_newest = || statement.version == self.catalog_of_all().version();
-        if statement.environment.path == *path && (statement.planned.is_none() || is_newest()) {
+        let is_same = statement.environment.names_as(&now);
+        if is_same && (statement.planned.is_none() || is_newest()) {
             return Ok(None);
         }
         let zone = statement.environment.zone.clone();
-        let environment = Environment { zone, path: path.clone() };
+        let environment = Environment { zone, ..now };
         let types: Vec<_> = statement.parameters.iter().map(|ty| Some(*ty)).collect();
         let again = self.prepare_in(&statement.parsed, &types, &environment).await?;
         statement.check_same(&again)?;

@@ -65,7 +65,8 @@ impl CopyIn {
         }
         let options = &connection.shared.options;
         let (part_bytes, copy_bytes_max) = (options.part_bytes, options.copy_bytes_max);
-        if bytes >= part_bytes && matches!(self.way, Way::Collected) {
+        let may_load = !self.statement.uses_temporary() && matches!(self.way, Way::Collected);
+        if bytes >= part_bytes && may_load {
             connection.all_done().await?;
             let watch = connection.ender.watch();
             let load =
@@ -78,9 +79,10 @@ impl CopyIn {
         match &mut self.way {
             Way::Load(load) if bytes >= part_bytes => load.parts.write(self.rows.take()).await,
             Way::InBlock(parts) if bytes >= part_bytes => parts.write(self.rows.take()).await,
-            Way::Load(_) | Way::InBlock(_) | Way::Collected => Ok(()),
+            Way::Load(_) | Way::InBlock(_) => Ok(()),
+            Way::Collected if bytes <= copy_bytes_max => Ok(()),
             Way::OneCall if bytes <= copy_bytes_max => Ok(()),
-            Way::OneCall if self.is_in_block => {
+            Way::OneCall if self.is_in_block && !self.statement.uses_temporary() => {
                 let mut parts = connection.begin_load_in_block(&self.statement).await?;
                 for rows in self.rows.take_parts(part_bytes) {
                     parts.write(rows).await?;
@@ -88,7 +90,7 @@ impl CopyIn {
                 self.way = Way::InBlock(Box::new(parts));
                 Ok(())
             }
-            Way::OneCall => {
+            Way::Collected | Way::OneCall => {
                 let message = format!("COPY has more than {copy_bytes_max} bytes of rows");
                 Err(Error::new(SqlState::LIMIT_EXCEEDED, message).with_hint(
                     "Copy in several parts, or into an empty table without foreign keys.",

@@ -44,7 +44,7 @@ impl Connection {
     ) -> Result<CopyOut> {
         let shared = Arc::clone(&self.shared);
         let copy = statement.copy.as_ref().expect("it is a COPY");
-        if is_in_block || copy.table.is_none() {
+        if is_in_block || copy.table.is_none() || statement.uses_temporary() {
             let Answer { rows, memory, .. } = match is_in_block {
                 true => self.submit_in_block(statement, Vec::new()).await?,
                 false => self.submit(statement, Vec::new()).await?,

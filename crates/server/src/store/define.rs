@@ -301,7 +301,9 @@ fn made(
 ) -> Result<Definition> {
     #[cfg(test)]
     panics::planted(panics::Place::Definition, statement.parsed.text());
-    let catalog = &*catalog.along(&statement.environment.path);
+    let environment = &statement.environment;
+    let over = environment.temporary.as_ref().map(|temporary| temporary.over(catalog));
+    let catalog = &*over.as_deref().unwrap_or(catalog).along(&environment.path);
     sql::define(catalog, statement.parsed.tree(), context, rows)?
         .ok_or_else(|| Error::unsupported("this definition is not supported", ""))
 }

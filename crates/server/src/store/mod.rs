@@ -33,6 +33,7 @@ mod shared;
 mod slices;
 mod spaces;
 mod statement;
+mod temporary;
 mod timer;
 mod turns;
 

@@ -13,6 +13,7 @@ use super::rows::{ReadRows, Reads, Steps};
 use super::services::{Means, QueryServices};
 use super::shared::Shared;
 use super::statement::{Planned, Statement, Way};
+use super::temporary::{TemporaryState, Use};
 use super::{failure, panics};
 use nvcaracal::{Part, Snapshot, Submitter, Ticket};
 use sql::catalog::Catalog;
@@ -74,6 +75,8 @@ pub(super) struct Pipeline {
     pub(super) block: Mutex<Option<BlockState>>,
     /// Numbers of sequences that earlier blocks have reserved and not used.
     pub(super) numbers: Mutex<Stock>,
+    /// The temporary objects of the session and their rows.
+    pub(super) temporary: Arc<Mutex<TemporaryState>>,
     pub(super) locks: Arc<SessionLocks>,
     pub(super) mailbox: Arc<Mailbox>,
 }
@@ -96,6 +99,7 @@ impl Pipeline {
             last: shared.new_last(),
             block: Mutex::default(),
             numbers: Mutex::default(),
+            temporary: Arc::default(),
             shared,
         })
     }
@@ -144,12 +148,14 @@ impl Pipeline {
         let shared = &self.shared;
         let Some(planned) = &work.statement.planned else { return Some(work) };
         let version = work.statement.version;
-        if version != shared.catalog().version() {
+        let is_of_now =
+            version == shared.catalog().version() && self.is_of_objects(&work.statement);
+        if !is_of_now || planned.temporary != Use::No {
             return Some(work);
         }
         let (is_predicted, numbers) = match &planned.way {
             _ if planned.claims_rows() => return Some(work),
-            Way::Query | Way::Counted => return Some(work),
+            Way::Query | Way::Counted | Way::Own { .. } => return Some(work),
             Way::Lookup => {
                 if self.last.outstanding().is_some() {
                     return Some(work);
@@ -260,6 +266,10 @@ impl Pipeline {
         if let Err(error) = watch.interrupt().check_own() {
             return work.promise.answer(Err(error));
         }
+        if work.statement.defines_temporary {
+            let done = self.run_alone(&work, &work.statement, &watch).await;
+            return work.promise.answer(done);
+        }
         if work.statement.planned.is_none() {
             let context = self.context(&work, None);
             let done = self.shared.define(&work.statement, &context, &watch).await;
@@ -273,6 +283,10 @@ impl Pipeline {
             };
             let planned = statement.planned.as_ref().expect("it is no definition");
             let done = match &planned.way {
+                Way::Own { .. } => self.run_alone(&work, &statement, &watch).await.map(Some),
+                _ if planned.temporary == Use::Given => {
+                    self.run_given(&work, &statement).await.map(Some)
+                }
                 Way::Query | Way::Lookup if planned.claims_rows() => {
                     self.query_unclaimed(&work, &statement, planned, &watch).await
                 }
@@ -295,6 +309,15 @@ impl Pipeline {
 
     /// Returns the statement planned for the current catalog. Needs the stack of a pool thread.
     pub(super) fn current(&self, statement: &Arc<Statement>) -> Result<Arc<Statement>> {
+        if self.is_of_objects(statement) {
+            return self.current_of(statement);
+        }
+        statement.plan_with(self.temporary().objects, &self.shared.catalog())
+    }
+
+    /// Returns the statement planned for the current catalog, with the temporary objects that it
+    /// was planned with.
+    pub(super) fn current_of(&self, statement: &Arc<Statement>) -> Result<Arc<Statement>> {
         let catalog = self.shared.catalog();
         if statement.version == catalog.version() {
             return Ok(Arc::clone(statement));

@@ -6,9 +6,10 @@ use super::pieces::{self, Head};
 use super::pool::Pool;
 use super::slices::Slices;
 use super::spaces::{Spaces, sequence};
+use super::temporary::TemporaryState;
 use nvcaracal::{Database, Snapshot, Stop, Transaction, WriteSet};
 use sql::ir::{Claim, ObjectId, Space};
-use sql::run::{Effect, Entry, Pass, Rows, STAND_INS, Scan};
+use sql::run::{Effect, Entry, Pass, Rows, STAND_INS, Scan, is_temporary_key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::{Bound, ControlFlow};
@@ -379,6 +380,8 @@ pub(super) struct ReadRows<'r> {
     pub(super) passed: BTreeSet<ObjectId>,
     /// What is there and not seen yet: rows of these ids, and what these sequences have given.
     pub(super) hidden: BTreeSet<ObjectId>,
+    /// The temporary tables of the session.
+    pub(super) temporary: TemporaryState,
 }
 
 impl<'r> ReadRows<'r> {
@@ -391,7 +394,13 @@ impl<'r> ReadRows<'r> {
             asked: BTreeMap::new(),
             passed: BTreeSet::new(),
             hidden: BTreeSet::new(),
+            temporary: TemporaryState::default(),
         }
+    }
+
+    /// The same with the temporary tables of a session.
+    pub(super) fn with_temporary(self, temporary: &TemporaryState) -> ReadRows<'r> {
+        ReadRows { temporary: temporary.clone(), ..self }
     }
 
     /// Whether the rows with keys of this beginning are not seen yet.
@@ -429,6 +438,9 @@ impl<'r> ReadRows<'r> {
 
 impl Rows for ReadRows<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if is_temporary_key(space, key) {
+            return Ok(self.temporary.rows.get(space, key));
+        }
         if self.is_hidden(key) {
             return Ok(None);
         }
@@ -447,6 +459,10 @@ impl Rows for ReadRows<'_> {
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        if is_temporary_key(scan.space, scan.from) {
+            self.temporary.rows.scan(&scan, found);
+            return Ok(());
+        }
         let snapshot = match self.reads {
             Reads::Snapshot(snapshot) => snapshot,
             Reads::Nothing => return Err(reads_all_the_same()),
@@ -475,11 +491,17 @@ impl Rows for ReadRows<'_> {
         Err(Error::new(SqlState::INTERNAL, "a query deletes"))
     }
 
-    fn next(&mut self, _: ObjectId) -> Result<u64> {
-        Err(Error::new(SqlState::INTERNAL, "a query takes a number"))
+    fn next(&mut self, sequence: ObjectId) -> Result<u64> {
+        match sequence.is_temporary() {
+            true => Ok(self.temporary.next_number(sequence)),
+            false => Err(Error::new(SqlState::INTERNAL, "a query takes a number")),
+        }
     }
 
     fn given(&mut self, id: ObjectId) -> Result<u64> {
+        if id.is_temporary() {
+            return Ok(self.temporary.given(id));
+        }
         let Reads::Snapshot(snapshot) = self.reads else {
             return Err(Error::new(SqlState::INTERNAL, "a definition reads a snapshot"));
         };

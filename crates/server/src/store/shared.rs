@@ -23,8 +23,9 @@ use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use values::{Result, Type};
 
-/// What a plan is kept by: text, place in it, types of parameters, zone, and path.
-type StatementKey = (Arc<str>, usize, Vec<Option<Type>>, String, Path);
+/// What a plan is kept by: text, place in it and whether it is a part of what is there, types of
+/// parameters, zone, path, and version of temporary objects.
+type StatementKey = (Arc<str>, (usize, bool), Vec<Option<Type>>, String, Path, Option<u64>);
 
 /// What an entry of a cache takes beside the text and what was made of it.
 pub(super) const ENTRY_BYTES: usize = 256;
@@ -265,9 +266,9 @@ impl Shared {
 }
 
 fn key_of(parsed: &Parsed, types: &[Option<Type>], environment: &Environment) -> StatementKey {
-    let Environment { zone, path } = environment;
-    let zone = zone.name().to_owned();
-    (Arc::clone(parsed.text()), parsed.place(), types.to_vec(), zone, path.clone())
+    let (zone, path) = (environment.zone.name().to_owned(), environment.path.clone());
+    let version = environment.version();
+    (Arc::clone(parsed.text()), parsed.place_of_part(), types.to_vec(), zone, path, version)
 }
 
 impl Drop for Shared {

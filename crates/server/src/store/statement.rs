@@ -3,8 +3,9 @@
 use super::pending::Answer;
 use super::pool::Pool;
 use super::services::QueryServices;
+use super::temporary::{self, Places, Use};
 use sql::bind::{Copy, Options, OutputColumn};
-use sql::catalog::{Catalog, Path};
+use sql::catalog::{Catalog, Path, Temporary};
 use sql::ir::{Claim, Insert, InsertRows, ObjectId, Plan, Relation, Wait};
 use sql::parse::{Control, Explain};
 use sql::run::{Tag, is_lookup, is_predicted};
@@ -24,11 +25,39 @@ pub struct Environment {
     pub zone: Zone,
     /// Where names are looked for.
     pub path: Path,
+    /// The temporary objects that names may mean, as the connection has them.
+    pub temporary: Option<Arc<Temporary>>,
 }
 
 impl Default for Environment {
     fn default() -> Environment {
-        Environment { zone: Zone::utc(), path: Path::default() }
+        Environment::new(Zone::utc(), Path::default())
+    }
+}
+
+impl Environment {
+    /// What a session sets, without temporary objects.
+    #[must_use]
+    pub fn new(zone: Zone, path: Path) -> Environment {
+        Environment { zone, path, temporary: None }
+    }
+
+    /// The catalog as the session sees it: with its temporary objects, along its path.
+    pub(super) fn over(&self, catalog: &Arc<Catalog>) -> Arc<Catalog> {
+        match &self.temporary {
+            Some(temporary) => temporary.over(catalog).shared_along(&self.path),
+            None => catalog.shared_along(&self.path),
+        }
+    }
+
+    /// The version of the temporary objects.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.temporary.as_ref().map(|temporary| temporary.version())
+    }
+
+    /// Whether names mean the same as in another one.
+    pub(super) fn names_as(&self, other: &Environment) -> bool {
+        self.path == other.path && self.version() == other.version()
     }
 }
 
@@ -148,12 +177,13 @@ impl Parsed {
         self.tree().configs().to_vec()
     }
 
-    pub(super) fn place(&self) -> usize {
-        self.place
+    /// Its place in the text, and whether it is only a part of the statement there.
+    pub(super) fn place_of_part(&self) -> (usize, bool) {
+        (self.place, self.is_part)
     }
 
     /// A statement that is a part of this one.
-    fn part(&self, tree: sql::parse::Statement) -> Parsed {
+    pub(super) fn part(&self, tree: sql::parse::Statement) -> Parsed {
         let part = Parsed::new(tree, Arc::clone(&self.tree.source), self.place);
         Parsed { is_part: true, ..part }
     }
@@ -204,6 +234,8 @@ pub struct Statement {
     pub(super) session: Option<SessionValues>,
     pub(super) parsed: Parsed,
     pub(super) environment: Environment,
+    /// Whether it defines temporary objects.
+    pub(super) defines_temporary: bool,
     /// The version of the catalog that it was planned with.
     pub(super) version: u64,
     /// `None` of a definition.
@@ -229,6 +261,9 @@ pub(super) struct Planned {
     pub(super) effects: Effects,
     /// Whether it notifies listeners.
     pub(super) notifies: bool,
+    pub(super) temporary: Use,
+    /// Where the rows of its temporary tables are.
+    pub(super) places: Places,
 }
 
 /// What a plan does beside reading and writing rows.
@@ -264,10 +299,34 @@ pub(super) enum Way {
     /// As a call that takes as many numbers of sequences as there are rows: it tells how many, and
     /// is submitted again.
     Counted,
+    /// In its session, as it writes no tables but temporary ones.
+    Own {
+        /// Whether it only answers.
+        is_read: bool,
+    },
+}
+
+impl Way {
+    /// That of a plan that uses temporary tables so.
+    fn with(self, temporary: Use, is_read: bool) -> Way {
+        match (temporary, self) {
+            (Use::No, way) => way,
+            (Use::Own, _) => Way::Own { is_read },
+            (Use::Given, Way::Call { numbers, .. }) => Way::Call { is_predicted: false, numbers },
+            (Use::Given, way) => way,
+        }
+    }
 }
 
 impl Planned {
-    pub(super) fn new(plan: Plan, catalog: &Arc<Catalog>) -> Planned {
+    /// # Errors
+    /// What it does with temporary tables and cannot be logged.
+    pub(super) fn new(plan: Plan, catalog: &Arc<Catalog>) -> Result<Planned> {
+        let temporary = Use::of(&plan)?;
+        let places = match temporary {
+            Use::No => Places::new(),
+            _ => temporary::places_of(&plan, catalog),
+        };
         let catalog = plan.needs_system().then(|| Arc::clone(catalog));
         let (bytes, numbers) = (sql::ir::encode(&plan), plan.numbers());
         let effects = match (plan.has_effects(), plan.has_only_effects()) {
@@ -290,16 +349,30 @@ impl Planned {
         } else {
             Way::Counted
         };
+        let way = way.with(temporary, plan.is_query());
         let needs_seed = plan.needs_seed();
-        let writes = plan.writes();
+        let writes = plan.writes().into_iter().filter(|id| !id.is_temporary()).collect();
         let claims = plan.claims();
-        Planned { plan, bytes, way, writes, catalog, needs_seed, claims, effects, notifies }
+        Ok(Planned {
+            plan,
+            bytes,
+            way,
+            writes,
+            catalog,
+            needs_seed,
+            claims,
+            effects,
+            notifies,
+            temporary,
+            places,
+        })
     }
 
     /// The plan of a part of a COPY, whose rows go under the ids of `relation`.
     pub(super) fn part(insert: &Insert, relation: Relation, catalog: &Arc<Catalog>) -> Planned {
         assert!(matches!(insert.rows, InsertRows::Copied(..)), "only COPY has parts");
-        Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }), catalog)
+        let planned = Planned::new(Plan::Insert(Insert { relation, ..insert.clone() }), catalog);
+        planned.expect("no temporary table has parts")
     }
 
     /// Whether it claims rows.
@@ -314,7 +387,10 @@ impl Planned {
 
     /// Whether it reads rows of tables.
     pub(super) fn needs_rows(&self) -> bool {
-        !self.plan.is_query() || self.plan.reads_tables()
+        match self.temporary {
+            Use::Own => self.plan.tables().into_iter().any(|id| !id.is_temporary()),
+            Use::No | Use::Given => !self.plan.is_query() || self.plan.reads_tables(),
+        }
     }
 
     /// What it reads beside rows.
@@ -364,7 +440,7 @@ impl Statement {
         #[cfg(test)]
         super::panics::planted(super::panics::Place::Plan, parsed.text());
         let (parsed, version) = (parsed.with_tree()?, catalog.version());
-        let catalog = &catalog.shared_along(&environment.path);
+        let catalog = &environment.over(catalog);
         let grant = parsed.tree.source.grant.another();
         let mut statement = Statement {
             parameters: Vec::new(),
@@ -376,6 +452,7 @@ impl Statement {
             session: session.clone(),
             parsed,
             environment: environment.clone(),
+            defines_temporary: false,
             version,
             planned: None,
             _constants: Arc::clone(&grant),
@@ -389,6 +466,7 @@ impl Statement {
             ..Options::default()
         };
         if statement.parsed.is_definition() {
+            statement.defines_temporary = statement.parsed.tree().defines_temporary(catalog);
             (statement.parameters, statement.columns) =
                 sql::described(catalog, statement.parsed.tree(), &options)?;
         } else {
@@ -400,7 +478,7 @@ impl Statement {
             statement.copy = prepared.copy;
             statement.locking = prepared.locking;
             statement.asks_session = prepared.asks_session;
-            let planned = statement.planned.insert(Planned::new(prepared.plan, catalog));
+            let planned = statement.planned.insert(Planned::new(prepared.plan, catalog)?);
             // What reads the session is planned again for each run in a block.
             let may_ask = planned.catalog.is_some() || statement.session.is_some();
             if !may_ask && !statement.parsed.is_part {
@@ -420,6 +498,20 @@ impl Statement {
         let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
         let (parsed, session) = (&self.parsed, self.session.clone());
         Statement::plan_in(parsed, &types, &self.environment, catalog, session)
+    }
+
+    /// The same statement with other temporary objects.
+    pub(super) fn plan_with(
+        &self,
+        objects: Option<Arc<Temporary>>,
+        catalog: &Arc<Catalog>,
+    ) -> Result<Arc<Statement>> {
+        let types: Vec<_> = self.parameters.iter().map(|ty| Some(*ty)).collect();
+        let environment = Environment { temporary: objects, ..self.environment.clone() };
+        let session = self.session.clone();
+        let again = Statement::plan_in(&self.parsed, &types, &environment, catalog, session)?;
+        self.check_same(&again)?;
+        Ok(again)
     }
 
     /// Clients were told its columns and parameters.
@@ -475,7 +567,25 @@ impl Statement {
     #[must_use]
     pub fn is_read(&self) -> bool {
         let planned = self.planned.as_ref();
-        planned.is_some_and(|planned| matches!(planned.way, Way::Query | Way::Lookup))
+        planned.is_some_and(|planned| {
+            matches!(planned.way, Way::Query | Way::Lookup | Way::Own { is_read: true })
+        })
+    }
+
+    /// Whether it reads or writes temporary tables: it is no part of one call with others.
+    #[must_use]
+    pub fn uses_temporary(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.temporary != Use::No)
+    }
+
+    /// Whether it writes no tables but temporary ones, of which it uses some.
+    pub(crate) fn is_own(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.temporary == Use::Own)
+    }
+
+    /// Whether no call runs it: it asks for something that only the session has.
+    pub(super) fn is_of_session(&self) -> bool {
+        self.needs_system() || self.is_own()
     }
 
     /// Whether it waits for rows that others have claimed, or fails: it is no part of one call with

@@ -28,5 +28,6 @@ mod schemas;
 mod scripts;
 mod shared_memory;
 mod system;
+mod temporary;
 mod told;
 mod views;

@@ -7,7 +7,7 @@ use super::effects::effect_named;
 use super::expression::{call as pure_call, no_operator};
 use super::kinds::{Willing, chosen};
 use crate::catalog::Catalog;
-use crate::ir::{ArrayFunction, Function, Kind, Op, SystemFunction, Value};
+use crate::ir::{ArrayFunction, Function, Kind, Op, SchemaId, SystemFunction, Value};
 use crate::system::{self, Known};
 use sqlparser::ast::ObjectName;
 use values::{Datum, Error, Result, Type};
@@ -41,7 +41,10 @@ fn constant(catalog: &Catalog, name: &str, count: usize) -> Option<(Datum, Type)
         ("pg_is_in_recovery", 0) | ("pg_is_other_temp_schema", 1) => {
             Some((Datum::Bool(false), Type::Bool))
         }
-        ("pg_my_temp_schema", 0) => Some((Datum::Int4(0), Type::Oid)),
+        ("pg_my_temp_schema", 0) => {
+            let id = if catalog.has_temporary() { SchemaId::TEMPORARY.number() } else { 0 };
+            Some((Datum::Int4(id as i32), Type::Oid))
+        }
         (
             "has_table_privilege"
             | "has_schema_privilege"

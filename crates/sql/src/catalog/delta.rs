@@ -4,7 +4,7 @@ use super::casts::Cast;
 use super::comments::Comment;
 use super::schema::{ForeignKey, Sequence, Table, View};
 use super::snapshot::Catalog;
-use crate::ir::{ObjectId, Relation, SchemaId, Space, to_bytes};
+use crate::ir::{ObjectId, Op, Relation, SchemaId, Space, to_bytes};
 use std::collections::BTreeSet;
 use values::EnumType;
 
@@ -14,6 +14,9 @@ pub struct Delta {
     pub(super) rows: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(super) cleared: Vec<(Space, Vec<u8>)>,
     pub(super) counters: Vec<ObjectId>,
+    /// Whether what all sessions see takes numbers of a temporary sequence, or is in the schema of
+    /// temporary objects.
+    pub(super) names_temporary: bool,
 }
 
 pub(super) const TABLE: u8 = b't';
@@ -52,6 +55,10 @@ impl Delta {
         let relation = &table.relation;
         assert_eq!(table.columns.len(), relation.columns.len(), "each column has both its halves");
         assert!(relation.check().is_ok(), "the catalog can be opened again");
+        let defaults = table.columns.iter().filter_map(|column| column.default.as_ref());
+        let is_temporary = |op: &Op| matches!(op, Op::Next(id) if id.is_temporary());
+        self.names_temporary |= !relation.id.is_temporary()
+            && defaults.flat_map(|default| &default.code).any(is_temporary);
         self.rows.push((key(TABLE, table.relation.id), Some(to_bytes(table))));
     }
 
@@ -104,6 +111,7 @@ impl Delta {
 
     /// Moves a type that a statement has made into a schema.
     pub fn put_type_schema(&mut self, ty: EnumType, schema: SchemaId) {
+        self.names_temporary |= schema == SchemaId::TEMPORARY;
         let id = ObjectId::new(ty.oid().number());
         let row = (schema != SchemaId::PUBLIC).then(|| to_bytes(&schema));
         self.rows.push((key(TYPE_SCHEMA, id), row));
@@ -146,6 +154,7 @@ impl Delta {
         self.rows.extend(next.rows);
         self.cleared.extend(next.cleared);
         self.counters.extend(next.counters);
+        self.names_temporary |= next.names_temporary;
     }
 
     /// Whether it removes this foreign key.

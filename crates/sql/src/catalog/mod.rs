@@ -9,6 +9,7 @@ mod path;
 mod schema;
 mod schemas;
 mod snapshot;
+mod temporary;
 
 pub use crate::ir::Deferral;
 pub use casts::{Cast, CastUse};
@@ -18,3 +19,4 @@ pub use path::{NAME, Path, Place, SYSTEM_SCHEMAS, Written};
 pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};
 pub use schemas::missing_schema;
 pub use snapshot::{Catalog, Objects};
+pub use temporary::{OnCommit, Temporary, mixed};

@@ -11,6 +11,8 @@ pub const NAME: &str = "nvcaracal";
 pub const SYSTEM_SCHEMAS: [&str; 2] = ["pg_catalog", "information_schema"];
 /// The schema that is searched first unless the path states its place.
 pub(super) const PG_CATALOG: &str = SYSTEM_SCHEMAS[0];
+/// Stands in a name or path for the schema of temporary objects of the session.
+pub(super) const PG_TEMP: &str = "pg_temp";
 /// Stands in a path for the schema named after the user.
 const USER: &str = "$user";
 

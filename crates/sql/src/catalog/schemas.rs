@@ -1,6 +1,6 @@
 //! Resolves names along the path of a session.
 
-use super::path::{PG_CATALOG, Path, Place, SYSTEM_SCHEMAS, Written};
+use super::path::{PG_CATALOG, PG_TEMP, Path, Place, SYSTEM_SCHEMAS, Written};
 use super::snapshot::Catalog;
 use crate::ir::{Name, SchemaId};
 use std::borrow::Cow;
@@ -42,7 +42,15 @@ impl Catalog {
 
     /// Finds a schema by its name.
     pub fn schema_named(&self, name: &str) -> Option<SchemaId> {
+        if name == PG_TEMP {
+            return self.has_temporary().then_some(SchemaId::TEMPORARY);
+        }
         self.schemas_by_name.get(name).copied()
+    }
+
+    /// Whether the session has had temporary objects.
+    pub fn has_temporary(&self) -> bool {
+        self.schemas.contains_key(&SchemaId::TEMPORARY)
     }
 
     /// Returns the name of a schema.
@@ -65,6 +73,7 @@ impl Catalog {
         let names: Vec<&str> = self.path.names().collect();
         let is_stated = |name: &str| names.contains(&name);
         let name = |place: &Place| match *place {
+            Place::Made(SchemaId::TEMPORARY) if !implicit && self.is_implicit(place) => None,
             Place::Made(id) => Some(self.schema_name(id)),
             Place::System(name) if implicit || is_stated(name) => Some(name),
             Place::System(_) => None,
@@ -92,6 +101,11 @@ impl Catalog {
         let catalog = Place::System(PG_CATALOG);
         if !places.contains(&catalog) {
             places.insert(0, catalog);
+        }
+        let temporary = Place::Made(SchemaId::TEMPORARY);
+        let is_first = self.has_temporary() && !self.path.is_public();
+        if is_first && !places.contains(&temporary) {
+            places.insert(0, temporary);
         }
         self.places = places;
     }
@@ -182,9 +196,32 @@ impl Catalog {
         Ok(Name::new(schema, &*written.own))
     }
 
-    /// Returns true for `pg_catalog` if the path does not state it.
+    /// Resolves the name of a new temporary object.
+    ///
+    /// # Errors
+    /// The name states another schema.
+    pub fn new_temporary_name(&self, written: &Written) -> Result<Name> {
+        self.check_database(written)?;
+        match &written.schema {
+            Some(schema) if self.stated(schema)? != SchemaId::TEMPORARY => {
+                let message = "cannot create temporary relation in non-temporary schema";
+                Err(Error::new(SqlState::INVALID_TABLE_DEFINITION, message))
+            }
+            _ => Ok(Name::new(SchemaId::TEMPORARY, &*written.own)),
+        }
+    }
+
+    /// Returns true for `pg_catalog`, or the schema of temporary objects, if the path does not
+    /// state it.
     fn is_implicit(&self, place: &Place) -> bool {
-        *place == Place::System(PG_CATALOG) && self.path.names().all(|name| name != PG_CATALOG)
+        let is_stated = |own: &str| self.path.names().any(|name| name == own);
+        match *place {
+            Place::System(name) => name == PG_CATALOG && !is_stated(PG_CATALOG),
+            Place::Made(id) => {
+                let is_own = id == SchemaId::TEMPORARY;
+                is_own && !is_stated(PG_TEMP) && !is_stated(self.schema_name(id))
+            }
+        }
     }
 
     /// Returns the schema of a user type.

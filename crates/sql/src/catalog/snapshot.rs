@@ -123,6 +123,24 @@ impl Catalog {
         Ok(next)
     }
 
+    /// The same with the temporary objects of a session.
+    pub(super) fn with_temporary<'a>(
+        &self,
+        schema: &Arc<str>,
+        rows: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<Catalog> {
+        let mut next = self.clone();
+        let objects = Arc::make_mut(&mut next.objects);
+        objects.schemas.insert(SchemaId::TEMPORARY, Arc::clone(schema));
+        objects.schemas_by_name.insert(Arc::clone(schema), SchemaId::TEMPORARY);
+        for (key, row) in rows {
+            objects.apply(key, Some(row), &mut ObjectId::new(0))?;
+        }
+        objects.index_names();
+        next.find_places();
+        Ok(next)
+    }
+
     /// The same under another version.
     #[must_use]
     pub fn at_version(self, version: u64) -> Catalog {

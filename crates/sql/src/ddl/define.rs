@@ -4,10 +4,10 @@ use super::definition::{Definition, Dropping};
 use super::door::check_drop;
 use super::{
     alter, casts, comments, extensions, foreign, indexes, moves, schemas, sequences, set_value,
-    table, table_as, types, views,
+    table, table_as, temporary, types, views,
 };
 use crate::bind::{own_name, unsupported, written_name};
-use crate::catalog::{Catalog, Delta};
+use crate::catalog::{Catalog, Delta, mixed};
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use sqlparser::ast::{AlterIndexOperation, ObjectType, Statement as Tree};
@@ -24,6 +24,9 @@ pub fn define(
     context: &Context,
     rows: &mut dyn Rows,
 ) -> Result<Option<Definition>> {
+    if statement.defines_temporary(catalog) && !catalog.has_temporary() {
+        return Err(unsupported("a temporary object without a session"));
+    }
     let mut definition = match (defined(catalog, statement, context, rows), &statement.forgiven) {
         (Err(error), Some(forgiven)) if forgiven.contains(&error.state()) => None,
         (found, _) => found?,
@@ -31,6 +34,10 @@ pub fn define(
     if statement.forgiven.is_some() {
         let own = definition.take().unwrap_or_else(|| Definition::new(DO, Delta::default()));
         definition = Some(Definition { tag: DO, count: None, ..own });
+    }
+    let is_other = |own: &Definition| own.delta.is_of_temporary();
+    if definition.as_ref().is_some_and(is_other) && !statement.defines_temporary(catalog) {
+        return Err(mixed());
     }
     if let Some(definition) = &mut definition {
         foreign::drop_spare(catalog, definition)?;
@@ -83,8 +90,9 @@ fn defined(
         } => schemas::create_schema(catalog, schema_name, *if_not_exists)?,
         Tree::AlterSchema(tree) => schemas::alter_schema(catalog, tree)?,
         Tree::CreateExtension(tree) => extensions::create_extension(tree)?,
-        Tree::CreateSequence { temporary: false, if_not_exists, name, sequence_options } => {
-            sequences::create(catalog, name, *if_not_exists, sequence_options)?
+        Tree::CreateSequence { temporary, if_not_exists, name, sequence_options } => {
+            let own = temporary::name_of_new(catalog, name, *temporary)?;
+            sequences::create(catalog, own, *if_not_exists, sequence_options)?
         }
         Tree::CreateType { name, representation } => {
             types::create(catalog, name, representation.as_ref())?

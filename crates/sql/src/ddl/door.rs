@@ -40,7 +40,7 @@ pub(super) fn check_table(tree: &CreateTable) -> Result<()> {
         or_replace, temporary, unlogged: _, external, dynamic, global, if_not_exists: _,
         transient, volatile, iceberg, snapshot, name: _, columns: _, constraints: _,
         hive_distribution, hive_formats, table_options, file_format, location, query,
-        sqlite_table_options, like, clone, version, comment, on_commit, on_cluster, primary_key,
+        sqlite_table_options, like, clone, version, comment, on_commit: _, on_cluster, primary_key,
         order_by, partition_by, cluster_by, clustered_by, inherits, partition_of, for_values,
         copy_grants, enable_schema_evolution, change_tracking, data_retention_time_in_days,
         max_data_extension_time_in_days, default_ddl_collation, with_aggregation_policy,
@@ -69,7 +69,7 @@ pub(super) fn check_table(tree: &CreateTable) -> Result<()> {
         sortkey.is_some() || backup.is_some() || multiset.is_some() || fallback.is_some(),
     ];
     refuse(&[
-        (*temporary || global.is_some(), "a temporary table"),
+        (global.is_some() && !*temporary, "LOCAL or GLOBAL"),
         (query.is_some() || with_data.is_some(), "CREATE TABLE AS"),
         (like.is_some(), "LIKE"),
         (inherits.is_some(), "INHERITS"),
@@ -78,7 +78,6 @@ pub(super) fn check_table(tree: &CreateTable) -> Result<()> {
             "a partitioned table",
         ),
         (!has_no_effect(table_options), "an option of a table"),
-        (on_commit.is_some(), "ON COMMIT"),
         (is_other.contains(&true), "this form of CREATE TABLE"),
     ])
 }
@@ -98,7 +97,7 @@ pub(super) fn check_view(tree: &CreateView) -> Result<()> {
         comment,
         with_no_schema_binding,
         if_not_exists,
-        temporary,
+        temporary: _,
         copy_grants,
         to,
         params,
@@ -114,7 +113,6 @@ pub(super) fn check_view(tree: &CreateView) -> Result<()> {
     ];
     refuse(&[
         (*materialized, "a materialized view"),
-        (*temporary, "a temporary view"),
         (*options != CreateTableOptions::None, "an option of a view"),
         (is_other.contains(&true), "this form of CREATE VIEW"),
     ])

@@ -2,6 +2,7 @@
 
 use super::definition::Definition;
 use super::draft::{Draft, free_name, new_index};
+use super::temporary::check_key;
 use crate::bind::{leading_index, name_of, unique_index, unsupported, written_name};
 use crate::catalog::{Catalog, Deferral, Delta, ForeignKey, Table};
 use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, Name, ObjectId, Referential};
@@ -60,6 +61,10 @@ impl Draft<'_> {
         }
         let own = self.table.relation.name.clone();
         let (parent_name, parent) = self.parent(&tree.foreign_table)?;
+        let is_deferrable = characteristics.is_some_and(|each| {
+            each.deferrable == Some(true) || each.initially == Some(DeferrableInitial::Deferred)
+        });
+        check_key(&own, &parent_name, is_deferrable)?;
         let names = columns.join("_");
         let columns = numbers(&self.table, &columns)?;
         check_generated(&self.table, &columns, &tree)?;

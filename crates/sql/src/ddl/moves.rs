@@ -20,6 +20,10 @@ pub(super) fn set_schema(catalog: &Catalog, tree: &SetSchema) -> Result<Definiti
     if moving.schema == own.schema {
         return Ok(definition);
     }
+    if [moving.schema, own.schema].contains(&SchemaId::TEMPORARY) {
+        let message = "cannot move objects into or out of temporary schemas";
+        return Err(Error::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
     let wrong =
         |kind: &str| Err(Error::new(SqlState::WRONG_OBJECT, format!("\"{own}\" is not {kind}")));
     let delta = &mut definition.delta;

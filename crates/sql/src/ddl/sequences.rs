@@ -3,7 +3,7 @@
 use super::counting::Options;
 use super::definition::Definition;
 use super::views::dependent;
-use crate::bind::{name_of, new_name, own_name, written_name};
+use crate::bind::{name_of, own_name, written_name};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
 use crate::ir::{ColumnNumber, Function, Name, ObjectId, Op, Value};
 use crate::parse::{AlterSequence, SequenceChange};
@@ -37,12 +37,11 @@ pub(crate) fn next_value(sequence: &Sequence) -> Vec<Op> {
 
 pub(super) fn create(
     catalog: &Catalog,
-    name: &ObjectName,
+    own: Name,
     if_not_exists: bool,
     options: &[SequenceOptions],
 ) -> Result<Definition> {
     const TAG: &str = "CREATE SEQUENCE";
-    let own = new_name(catalog, name)?;
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, if_not_exists);
     }

@@ -2,6 +2,7 @@
 
 use super::definition::Definition;
 use super::sequences::replace;
+use super::temporary::refuse_query;
 use crate::bind::{Options, OutputColumn, Prepared, prepare};
 use crate::catalog::{Catalog, Delta, Sequence, Written};
 use crate::ir::{Kind, Name, Value};
@@ -29,6 +30,7 @@ fn prepare_query(catalog: &Catalog, query: &Statement, options: &Options) -> Res
         let message = "advisory locks, pg_sleep and pg_notify in an argument of setval";
         return Err(Error::unsupported(message, "Call them in a query of its own."));
     }
+    refuse_query(&prepared.plan, None, "setval")?;
     if !prepared.plan.numbers().is_empty() {
         return Err(Error::unsupported(
             "an argument of setval that takes a number of a sequence",

@@ -5,10 +5,11 @@ use super::door::{check_table, check_truncate};
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
 use super::sequences::{DependentDefaults, replace};
+use super::temporary::name_of_new;
 use super::views::{drop_dependents, refuse_view};
-use crate::bind::{new_name, written_name};
+use crate::bind::written_name;
 use crate::catalog::{Catalog, Delta, Sequence, Table, Written};
-use crate::ir::{Name, ObjectId, Relation, Space};
+use crate::ir::{Name, ObjectId, Relation, SchemaId, Space};
 use crate::parse::{Like, Statement};
 use crate::run::{Context, space_for};
 use sqlparser::ast::{
@@ -27,10 +28,15 @@ pub(super) fn create(
 ) -> Result<Definition> {
     const TAG: &str = "CREATE TABLE";
     check_table(tree)?;
-    let own = new_name(catalog, &tree.name).map_err(|error| match error.state() {
-        SqlState::UNDEFINED_SCHEMA => error.at(statement.lines.position(tree.name.span().start)),
-        _ => error,
+    let own = name_of_new(catalog, &tree.name, tree.temporary).map_err(|error| {
+        let place = || statement.lines.position(tree.name.span().start);
+        let states = [SqlState::UNDEFINED_SCHEMA, SqlState::INVALID_TABLE_DEFINITION];
+        let is_of_schema = states.contains(&error.state());
+        if is_of_schema { error.at(place()) } else { error }
     })?;
+    if tree.on_commit.is_some() && own.schema != SchemaId::TEMPORARY {
+        return Err(on_commit_of_other());
+    }
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, tree.if_not_exists);
     }
@@ -63,6 +69,12 @@ pub(super) fn create(
     assert!(indexes.map(|index| index.id).all(|id| id < next_id), "an id is of one object");
     draft.delta.set_next_id(next_id);
     Ok(Definition::new(TAG, draft.delta))
+}
+
+/// The error of ON COMMIT of a table that is not temporary.
+pub(super) fn on_commit_of_other() -> Error {
+    let message = "ON COMMIT can only be used on temporary tables";
+    Error::new(SqlState::INVALID_TABLE_DEFINITION, message)
 }
 
 fn too_many_columns() -> Error {

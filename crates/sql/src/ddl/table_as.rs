@@ -3,10 +3,11 @@
 use super::definition::{Definition, refuse_name_of_type};
 use super::draft::Draft;
 use super::rebuild::{count_on, too_many};
-use super::table::{choose_spaces, new_draft};
-use crate::bind::{Options, OutputColumn, Prepared, name_of, new_name, prepare};
+use super::table::{choose_spaces, new_draft, on_commit_of_other};
+use super::temporary::{name_of_new, refuse_query};
+use crate::bind::{Options, OutputColumn, Prepared, name_of, prepare};
 use crate::catalog::{Catalog, ColumnInfo, Sequence};
-use crate::ir::{Column, ColumnForm, ColumnNumber, Relation, Value};
+use crate::ir::{Column, ColumnForm, ColumnNumber, Relation, SchemaId, Value};
 use crate::parse::{Statement, TableAs};
 use crate::run::{Context, Pass, Rows, encode_row, primary_key, run, sequence_number};
 use crate::system::System;
@@ -23,7 +24,10 @@ pub(super) fn create(
     rows: &mut dyn Rows,
 ) -> Result<Definition> {
     const TAG: &str = "CREATE TABLE AS";
-    let own = new_name(catalog, &tree.name)?;
+    let own = name_of_new(catalog, &tree.name, tree.is_temporary)?;
+    if tree.on_commit.is_some() && own.schema != SchemaId::TEMPORARY {
+        return Err(on_commit_of_other());
+    }
     if catalog.is_named(&own) {
         return Definition::existing(TAG, &own, tree.if_not_exists);
     }
@@ -58,7 +62,8 @@ pub(super) fn parameters(
     options: &Options,
 ) -> Result<Vec<Type>> {
     // What exists needs no query.
-    if tree.if_not_exists && catalog.is_named(&new_name(catalog, &tree.name)?) {
+    if tree.if_not_exists && catalog.is_named(&name_of_new(catalog, &tree.name, tree.is_temporary)?)
+    {
         return Ok(options.parameters.iter().map(|ty| ty.unwrap_or(Type::Text)).collect());
     }
     Ok(prepared(catalog, statement, tree, options)?.parameters)
@@ -71,6 +76,8 @@ fn prepared(
     options: &Options,
 ) -> Result<Prepared> {
     let prepared = prepare(catalog, &statement.part(&tree.query), options)?;
+    let own = name_of_new(catalog, &tree.name, tree.is_temporary)?;
+    refuse_query(&prepared.plan, Some(&own), "CREATE TABLE AS")?;
     let refused = |what: &str| {
         let message = format!("CREATE TABLE AS of {what} is not supported");
         Err(Error::unsupported(message, "Use CREATE TABLE, then INSERT ... SELECT."))

@@ -2,9 +2,9 @@
 
 use super::definition::{Definition, refuse_name_of_type, refuse_owner};
 use super::door::check_view;
+use super::temporary::name_of_new;
 use crate::bind::{
-    Binder, NewView, TypePlace, bound_again, damaged, name_of, name_of_relation, new_name,
-    written_name,
+    Binder, NewView, TypePlace, bound_again, damaged, name_of, name_of_relation, written_name,
 };
 use crate::catalog::{Catalog, Delta, Table, Used, View, ViewColumn};
 use crate::ir::{Kind, Name, SchemaId};
@@ -25,12 +25,17 @@ pub(super) fn create(
 ) -> Result<Definition> {
     const TAG: &str = "CREATE VIEW";
     check_view(tree)?;
-    let name = new_name(catalog, &tree.name)?;
+    let name = name_of_new(catalog, &tree.name, tree.temporary)?;
     let zone = &context.zone;
     let bound =
         Binder::without_parameters(catalog, &statement.lines, zone).new_view(&tree.query)?;
     let words = qualified(catalog, &bound);
     let NewView { mut columns, stars, uses, .. } = bound;
+    let is_temporary = |used: &Used| used.relation.schema == SchemaId::TEMPORARY;
+    if name.schema != SchemaId::TEMPORARY && uses.iter().any(is_temporary) {
+        let message = "a view of temporary relations that all sessions see";
+        return Err(Error::unsupported(message, "Use CREATE TEMPORARY VIEW."));
+    }
     name_columns(&mut columns, tree)?;
     refuse_name_of_type(catalog, &name)?;
     let old = catalog.view(&name);

@@ -18,6 +18,11 @@ impl Plan {
         ids
     }
 
+    /// Whether it reads or writes rows of a temporary table.
+    pub fn reads_temporary(&self) -> bool {
+        self.tables().into_iter().any(ObjectId::is_temporary)
+    }
+
     fn add_tables(&self, ids: &mut Ids) {
         match self {
             Plan::Select(plan) => of_source(&plan.source, ids),

@@ -21,6 +21,11 @@ impl ObjectId {
         self.0
     }
 
+    /// Whether it is one of a session's own object. Bit 31 marks pieces of long rows.
+    pub const fn is_temporary(self) -> bool {
+        self.0 >> 30 == 1
+    }
+
     /// The id after this one.
     pub fn next(self) -> ObjectId {
         ObjectId(self.0.checked_add(1).expect("ids are given one at a time, by statements"))
@@ -46,6 +51,9 @@ impl SchemaId {
     pub const PUBLIC: SchemaId = SchemaId(2_200);
     /// The schema of names that nothing has.
     pub const NOWHERE: SchemaId = SchemaId(0);
+    /// The schema of temporary objects, of each session another one. Their ids follow, and are far
+    /// from those of other objects also in the system catalog, which has fewer bits for them.
+    pub const TEMPORARY: SchemaId = SchemaId(1 << 30 | 1 << 28);
 
     /// The id with this number.
     pub const fn new(number: u32) -> SchemaId {

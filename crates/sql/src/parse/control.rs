@@ -52,6 +52,8 @@ pub enum Control {
     Show(String),
     /// DISCARD ALL
     DiscardAll,
+    /// DISCARD TEMP
+    DiscardTemporary,
     /// DISCARD of things that no session has, by the statement's tag
     DiscardNothing(&'static str),
     /// DEALLOCATE of a prepared statement, or of all
@@ -134,7 +136,7 @@ impl Statement {
                 DiscardObject::ALL => Control::DiscardAll,
                 DiscardObject::PLANS => Control::DiscardNothing("DISCARD PLANS"),
                 DiscardObject::SEQUENCES => Control::DiscardNothing("DISCARD SEQUENCES"),
-                DiscardObject::TEMP => Control::DiscardNothing("DISCARD TEMP"),
+                DiscardObject::TEMP => Control::DiscardTemporary,
             },
             Tree::Lock(lock) => Control::Lock(lock_table(lock).ok()?),
             Tree::Close { cursor: CloseCursor::All } => Control::Close(None),

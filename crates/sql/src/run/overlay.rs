@@ -4,6 +4,7 @@
 use super::deferred::{Deferred, KeyCheck, Modes};
 use super::pass::Pass;
 use super::rows::{Entry, Rows, Scan};
+use super::temporary::is_temporary_key;
 use super::weight;
 use crate::ir::{Claim, ObjectId, Relation, Space};
 use std::collections::BTreeMap;
@@ -117,6 +118,35 @@ impl Buffer {
         &self.writes
     }
 
+    /// The writes to tables that are not temporary, in the order of their keys.
+    pub fn lasting_writes(&self) -> impl Iterator<Item = (&(Space, Vec<u8>), &Option<Vec<u8>>)> {
+        self.writes.iter().filter(|((space, key), _)| !is_temporary_key(*space, key))
+    }
+
+    /// Whether it writes to tables that are not temporary.
+    pub fn has_lasting_writes(&self) -> bool {
+        // In each space but the catalog's the keys of temporary tables are the last.
+        let mut from = self.writes.first_key_value().map(|(place, _)| place.clone());
+        while let Some(place) = from {
+            if !is_temporary_key(place.0, &place.1) {
+                return true;
+            }
+            let behind = (Bound::Excluded((place.0, vec![u8::MAX; 5])), Bound::Unbounded);
+            from = self.writes.range(behind).next().map(|(place, _)| place.clone());
+        }
+        false
+    }
+
+    /// What was written to temporary tables since a mark, in the order of keys.
+    pub fn temporary_since(&self, mark: usize) -> Writes {
+        let place = |undo: &Undo| match undo {
+            Undo::Write(place, _) if is_temporary_key(place.0, &place.1) => Some(place.clone()),
+            _ => None,
+        };
+        let places = self.undo[mark..].iter().filter_map(place);
+        places.filter_map(|place| self.writes.get_key_value(&place)).map(own).collect()
+    }
+
     /// The bytes of all keys and rows that were written, also of those that were rolled back.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -159,6 +189,10 @@ impl Buffer {
         self.notices.push((channel.to_owned(), payload.to_owned()));
         self.undo.push(Undo::Notice);
     }
+}
+
+fn own((place, row): (&Place, &Option<Vec<u8>>)) -> (Place, Option<Vec<u8>>) {
+    (place.clone(), row.clone())
 }
 
 /// Rows with writes that are not in them yet.

@@ -10,7 +10,7 @@ use super::rows::{Row, vector};
 use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
 use crate::catalog::{Catalog, Identity, Sequence, Table, Used, View};
-use crate::ir::{Kind, Name, ObjectId, Op};
+use crate::ir::{Kind, Name, ObjectId, Op, SchemaId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Type};
@@ -114,17 +114,26 @@ fn dependencies(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     all
 }
 
-/// The columns that a view uses of a table or view: its id, and their numbers.
+/// What a view uses of a table or view: the id, and the numbers of the columns, or 0 if it uses
+/// rows without a column.
 fn places_used(catalog: &Catalog, used: &Used) -> Vec<(i32, i32)> {
-    let place = |id: ObjectId, at: usize| (number(id), at as i32 + 1);
-    if let Some(table) = catalog.table(&used.relation) {
-        let columns = used.columns.iter().filter_map(|name| table.column(name));
-        return columns.map(|at| place(table.relation.id, usize::from(at))).collect();
+    let (id, columns): (ObjectId, Vec<usize>) =
+        match (catalog.table(&used.relation), catalog.view(&used.relation)) {
+            (Some(table), _) => {
+                let columns = used.columns.iter().filter_map(|name| table.column(name));
+                (table.relation.id, columns.map(usize::from).collect())
+            }
+            (None, Some(view)) => {
+                let columns = view.columns.iter().enumerate();
+                let named = columns.filter(|(_, column)| used.columns.contains(&column.name));
+                (view.id, named.map(|(at, _)| at).collect())
+            }
+            (None, None) => return Vec::new(),
+        };
+    match columns.is_empty() {
+        true => vec![(number(id), 0)],
+        false => columns.into_iter().map(|at| (number(id), at as i32 + 1)).collect(),
     }
-    let Some(view) = catalog.view(&used.relation) else { return Vec::new() };
-    let columns = view.columns.iter().enumerate();
-    let named = columns.filter(|(_, column)| used.columns.contains(&column.name));
-    named.map(|(at, _)| place(view.id, at)).collect()
 }
 
 /// The rule by which a view has rows.
@@ -194,7 +203,7 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
             .set("relowner", OWNER)
             .set("relfilenode", id)
             .set("relkind", kind)
-            .set("relpersistence", "p")
+            .set("relpersistence", if name.schema == SchemaId::TEMPORARY { "t" } else { "p" })
             .set("relreplident", if kind == "r" { "d" } else { "n" })
             .set("relispopulated", true)
             .set("reltuples", -1.0_f32)

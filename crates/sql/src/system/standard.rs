@@ -10,7 +10,7 @@ use super::session::{NAME, System};
 use super::type_names::short_name;
 use crate::bind::writable_columns;
 use crate::catalog::{Catalog, Deferral, Identity, SYSTEM_SCHEMAS, Table, View};
-use crate::ir::{ColumnNumber, Expression, Kind, Name, Op, Referential};
+use crate::ir::{ColumnNumber, Expression, Kind, Name, Op, Referential, SchemaId};
 use std::collections::BTreeSet;
 use values::Type;
 
@@ -136,8 +136,9 @@ fn is_writable(catalog: &Catalog, view: &View) -> bool {
 
 fn tables(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
     let own = catalog.tables().map(|table| {
+        let is_temporary = table.relation.name.schema == SchemaId::TEMPORARY;
         of_table(catalog, new(), table)
-            .set("table_type", "BASE TABLE")
+            .set("table_type", if is_temporary { "LOCAL TEMPORARY" } else { "BASE TABLE" })
             .set("is_insertable_into", yes(true))
             .set("is_typed", yes(false))
     });

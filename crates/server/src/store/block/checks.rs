@@ -9,8 +9,10 @@ impl BlockState {
     /// Refuses what writes where nothing may be written, and what takes locks or sleeps for rows of
     /// tables, as COMMIT reads them again.
     pub(super) fn check_kind(&self, statement: &Statement, planned: &Planned) -> Result<()> {
-        let (is_query, notifies) = (planned.plan.is_query(), planned.notifies);
-        let has_effect = !is_query || notifies || !planned.plan.numbers().is_empty();
+        let is_own = statement.is_own();
+        let (is_query, notifies) = (planned.plan.is_query() || is_own, planned.notifies);
+        let takes = planned.plan.numbers().keys().any(|id| !id.is_temporary());
+        let has_effect = !is_query || notifies || takes;
         if self.modes.is_read_only && has_effect {
             let what = match (is_query, notifies) {
                 (true, false) => "nextval()",

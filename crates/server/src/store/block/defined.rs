@@ -9,7 +9,7 @@ use super::super::pending::{Answer, Watch};
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::{Shared, is_private};
 use super::super::statement::Statement;
-use super::form::{Digest, RunStep, Step, digest, digest_of_definition};
+use super::form::{Digest, Step, digest, digest_of_definition, digest_with};
 use super::loaded::Loaded;
 use super::operation::Run;
 use super::run::BlockRows;
@@ -222,7 +222,8 @@ impl BlockState {
         let base = self.base.as_ref().map(|base| base.next_id());
         // No other statement writes its own.
         let is_known = |id: &ObjectId| base.is_none_or(|base| *id < base);
-        tables.chain(self.passed.iter().copied()).filter(is_known).collect()
+        let lasting = tables.filter(|id| !id.is_temporary());
+        lasting.chain(self.passed.iter().copied()).filter(is_known).collect()
     }
 
     /// Runs everything again on a catalog and a snapshot that have all calls; `None` if it takes
@@ -295,38 +296,41 @@ impl BlockState {
                 again.buffer.roll_back(mark);
                 again.defined = defined;
             }
-            Step::Run(run) => return self.run_again(run, &[], again),
             Step::Constraints(set) => {
                 let context = self.context_of(Vec::new(), &Zone::utc(), &again.shared.options);
                 let result = set.run(&mut again.buffer, &mut again.read, &context);
                 return Ok(result.is_ok() == set.holds);
             }
-            Step::Passing(run, passed) => return self.run_again(run, passed, again),
+            Step::Run(_) | Step::Passing(..) | Step::Given(..) => {
+                return self.run_again(step, again);
+            }
         }
         Ok(true)
     }
 
-    fn run_again(&self, run: &RunStep, passed: &[Vec<u8>], again: &mut Again<'_>) -> Result<bool> {
+    fn run_again(&self, step: &Step, again: &mut Again<'_>) -> Result<bool> {
+        let (run, _) = step.run().expect("it is a statement");
         let planned = self.plans[run.plan as usize].planned.as_ref();
         let plan = &planned.expect("definitions are no such steps").plan;
         let parameters = run.parameters.iter().map(|value| value.0.clone()).collect();
         let zone = &self.zones[run.zone as usize];
         let context = self.context_of(parameters, zone, &again.shared.options);
         let told = run.told.as_ref().expect("its client was told");
-        let mut rows = BlockRows::new(&mut again.read, Some(told), passed);
+        let mut rows = BlockRows::of(&mut again.read, step);
         let mark = again.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut again.buffer));
         let result = sql::run::run(plan, &context, &mut overlay);
         again.buffer = overlay.into_buffer();
-        if result.is_err() {
-            // It has written nothing, but may have notified listeners.
+        let own = again.buffer.temporary_since(mark);
+        if result.is_err() || !own.is_empty() {
+            // What has failed has written nothing, but may have notified listeners.
             again.buffer.roll_back(mark);
         }
         let is_short = rows.is_short;
         if let Some(base) = &self.base {
             count_given(base, &told.numbers, &mut again.read.given);
         }
-        Ok(!is_short && digest(result) == told.digest)
+        Ok(!is_short && digest_with(result, &own) == told.digest)
     }
 }
 

@@ -4,6 +4,7 @@ use super::super::call::{ZoneForm, encode_answer, encode_error};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sql::ir::{ObjectId, Space, Value};
+use sql::run::{TemporaryRows, Writes};
 use std::collections::BTreeMap;
 use values::{Error, Result, Timestamp};
 
@@ -55,6 +56,9 @@ pub(in super::super) enum Step {
     Passing(RunStep, Vec<Vec<u8>>),
     /// SET CONSTRAINTS
     Constraints(Constraints),
+    /// A statement that reads temporary tables, of which it is given the rows, and passes by others
+    /// as another one does.
+    Given(RunStep, Vec<Vec<u8>>, TemporaryRows),
 }
 
 /// When constraints are checked from here on.
@@ -79,15 +83,33 @@ pub(in super::super) struct RunStep {
 
 impl Step {
     /// A statement, and the keys of the rows that it passes by.
-    pub(in super::super) fn of_run(run: RunStep, passed: Vec<Vec<u8>>) -> Step {
-        if passed.is_empty() { Step::Run(run) } else { Step::Passing(run, passed) }
+    pub(in super::super) fn of_run(
+        run: RunStep,
+        passed: Vec<Vec<u8>>,
+        given: TemporaryRows,
+    ) -> Step {
+        if !given.is_empty() {
+            Step::Given(run, passed, given)
+        } else if passed.is_empty() {
+            Step::Run(run)
+        } else {
+            Step::Passing(run, passed)
+        }
+    }
+
+    /// The rows of temporary tables that its statement is given, if any.
+    pub(in super::super) fn given(&self) -> Option<&TemporaryRows> {
+        match self {
+            Step::Given(_, _, given) => Some(given),
+            _ => None,
+        }
     }
 
     /// The statement that it is, and the keys of the rows that this passes by.
     pub(in super::super) fn run(&self) -> Option<(&RunStep, &[Vec<u8>])> {
         match self {
             Step::Run(run) => Some((run, &[])),
-            Step::Passing(run, passed) => Some((run, passed)),
+            Step::Passing(run, passed) | Step::Given(run, passed, _) => Some((run, passed)),
             Step::Savepoint | Step::RollBack(_) | Step::Constraints(_) => None,
         }
     }
@@ -105,7 +127,16 @@ pub(in super::super) struct Told {
 pub(in super::super) type Digest = [u8; 16];
 
 pub(in super::super) fn digest(result: Result<sql::run::Answer>) -> Digest {
+    digest_with(result, &Writes::new())
+}
+
+/// That of a result together with what was written to temporary tables.
+pub(in super::super) fn digest_with(result: Result<sql::run::Answer>, writes: &Writes) -> Digest {
     let mut hash = Sha256::new();
+    if !writes.is_empty() {
+        hash.update(b"temporary");
+        hash.update(postcard::to_allocvec(writes).expect("a vector takes all"));
+    }
     match result {
         Ok(answer) => {
             hash.update(b"answer");

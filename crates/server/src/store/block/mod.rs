@@ -32,6 +32,7 @@ mod operation;
 mod reads;
 mod run;
 mod state;
+mod temporary;
 mod together;
 mod whole;
 

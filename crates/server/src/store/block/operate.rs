@@ -101,11 +101,11 @@ impl Pipeline {
         if let BlockOperation::Begin(modes) = operation {
             assert!(own.is_none(), "a connection has one block at a time");
             self.locks.begin();
-            let numbers = std::mem::take(&mut *lock(&self.numbers));
-            let (memory, claims) = (&self.shared.memory, &self.shared.claims);
-            let holding = claims.holding(self.number, memory.grant());
-            *own = Some(BlockState::new(modes, now, numbers, memory.grant(), holding));
+            *own = Some(self.new_block(modes, now));
             return Ok(said("BEGIN"));
+        }
+        if matches!(operation, BlockOperation::DiscardTemporary) {
+            return Ok(self.discard_temporary(own.as_mut()));
         }
         let block = own.as_mut().ok_or_else(no_block)?;
         match operation {
@@ -140,14 +140,15 @@ impl Pipeline {
             BlockOperation::Begin(_)
             | BlockOperation::Commit
             | BlockOperation::Lock(..)
-            | BlockOperation::Constraints(_) => {
+            | BlockOperation::Constraints(_)
+            | BlockOperation::DiscardTemporary => {
                 unreachable!("they are done elsewhere")
             }
         }
     }
 
     /// The block has ended: numbers that nothing shows stay.
-    fn end(&self, mut block: BlockState) -> BlockState {
+    pub(super) fn end(&self, mut block: BlockState) -> BlockState {
         *lock(&self.numbers) = std::mem::take(&mut block.numbers).end_of_block();
         block
     }
@@ -166,7 +167,8 @@ impl Pipeline {
         }
         let mut own = lock(&self.block);
         let Some(block) = own.as_mut() else { return Some(Err(no_block())) };
-        if block.base.is_some() || block.reads_beside_tables(statement) {
+        let is_stale = statement.environment.version() != block.temporary.version();
+        if is_stale || block.base.is_some() || block.reads_beside_tables(statement) {
             return None;
         }
         block.begin_statement();
@@ -204,6 +206,9 @@ impl Pipeline {
             promise.answer(Err(no_block()));
             return None;
         };
+        if block.temporary.objects.is_some() {
+            return Some(promise);
+        }
         if !block.has_written() {
             let block = own.take().expect("it was there");
             drop(own);
@@ -268,7 +273,9 @@ impl Pipeline {
                 let watch = promise.watch(false);
                 let own = lock(&self.block).take();
                 let Some(mut block) = own else { return promise.answer(Err(no_block())) };
-                let (mode, relations) = (Mode::Relation(mode), tables.into_iter());
+                // No other session has temporary ones.
+                let tables = tables.into_iter().filter(|id| !id.is_temporary());
+                let (mode, relations) = (Mode::Relation(mode), tables);
                 let relations = relations.map(Target::Relation);
                 let wanted = relations.map(|target| Wanted { target, mode, wait });
                 let wanted: Vec<Wanted> = wanted.collect();
@@ -296,7 +303,11 @@ impl Pipeline {
 
     /// The statement, planned for the catalog of the block.
     fn current_in(&self, block: &BlockState, statement: &Arc<Statement>) -> Result<Arc<Statement>> {
-        let Some(catalog) = block.own_catalog() else { return self.current(statement) };
+        if statement.environment.version() != block.temporary.version() {
+            let known = block.own_catalog().unwrap_or_else(|| self.shared.catalog());
+            return statement.plan_with(block.temporary.objects.clone(), &known);
+        }
+        let Some(catalog) = block.own_catalog() else { return self.current_of(statement) };
         if statement.version == catalog.version() {
             return Ok(Arc::clone(statement));
         }
@@ -349,9 +360,17 @@ impl Pipeline {
         }
     }
 
-    async fn run_in(&self, block: &mut BlockState, run: &Run, watch: &Watch) -> Result<Answer> {
+    pub(super) async fn run_in(
+        &self,
+        block: &mut BlockState,
+        run: &Run,
+        watch: &Watch,
+    ) -> Result<Answer> {
         if block.is_loading {
             return Err(half_loaded());
+        }
+        if run.statement.defines_temporary {
+            return self.define_own(block, run, watch).await;
         }
         if run.statement.planned.is_none() {
             return self.define_in(block, run, watch).await;
@@ -440,14 +459,14 @@ impl Pipeline {
             }
             let statement = self.current_in(block, &run.statement)?;
             let known = block.own_catalog().unwrap_or_else(|| Arc::clone(&catalog));
-            let statement = match block.reads_beside_tables(&statement) {
+            let statement = match block.reads_system_beside_tables(&statement) {
                 true => statement.with_session(&known, &run.session, &run.parameters)?,
                 false => statement,
             };
             let of_tables = self.queries_of_tables(block, &known, &statement, run).await?;
-            let moment = Moment { version, since };
             if of_tables.is_empty()
-                && let Some(tried) = self.run_short(block, &statement, run, moment)
+                && let Some(tried) =
+                    self.run_short(block, &statement, run, Moment { version, since })
             {
                 return Ok(tried);
             }
@@ -529,7 +548,12 @@ impl Pipeline {
         let Some(block) = own else { return promise.answer(Err(no_block())) };
         let made = block.numbers.made();
         let mut block = self.end(block);
+        let left = match self.leaves_of(&mut block) {
+            Ok(left) => left,
+            Err(error) => return promise.answer(Err(error)),
+        };
         if !block.has_written() {
+            self.take_left(left);
             return promise.answer(Ok(said("COMMIT")));
         }
         if let Err(error) = block.check_commit() {
@@ -538,6 +562,9 @@ impl Pipeline {
         let watch = promise.watch(false);
         if block.has_defined() {
             let committed = self.commit_defined(block, made, &watch).await;
+            if committed.is_ok() {
+                self.take_left(left);
+            }
             return promise.answer(committed.map(|()| said("COMMIT")));
         }
         let shared = &self.shared;
@@ -557,7 +584,12 @@ impl Pipeline {
         let submitter = self.submitter(!block.is_large());
         let submitted = submitter.submit_raw_async(shared.procedure, &bytes);
         let (notifies, holding) = (block.notifies(), block.holding.take());
-        let read = Box::new(move |answer| block.committed(answer));
+        let temporary = Arc::clone(&self.temporary);
+        let read = Box::new(move |answer| {
+            let committed = block.committed(answer)?;
+            left.into_iter().for_each(|left| lock(&temporary).take(left));
+            Ok(committed)
+        });
         if let Some(slot) = self.called(submitted, notifies, promise, read).await {
             keep_until_answered(&slot, holding);
         }

@@ -60,6 +60,8 @@ pub enum BlockOperation {
     Lock(Vec<ObjectId>, LockMode, Wait),
     /// SET CONSTRAINTS
     Constraints(SetConstraints),
+    /// DISCARD TEMP, also outside of a block
+    DiscardTemporary,
     /// COMMIT: afterwards there is no block, whatever the answer is.
     Commit,
     /// ROLLBACK

@@ -7,7 +7,7 @@ use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::Shared;
 use super::numbers::Stock;
 use sql::ir::{Claim, ObjectId, Space};
-use sql::run::{Entry, Rows, Scan};
+use sql::run::{Entry, Rows, Scan, is_temporary_key};
 use std::collections::BTreeMap;
 use values::{Error, Result, SqlState};
 
@@ -52,6 +52,8 @@ pub(super) struct BlockReads<'r> {
     pub(super) is_over: bool,
     stock: &'r Stock,
     pub(super) used: BTreeMap<ObjectId, usize>,
+    /// The numbers that it has taken of temporary sequences.
+    pub(super) own_numbers: BTreeMap<ObjectId, Vec<u64>>,
     pub(super) is_short: bool,
     pub(super) claiming: Option<Claiming<'r>>,
 }
@@ -63,8 +65,9 @@ impl<'r> BlockReads<'r> {
         stock: &'r Stock,
         claiming: Option<Claiming<'r>>,
     ) -> BlockReads<'r> {
-        let (is_over, used, is_short) = (false, BTreeMap::new(), false);
-        BlockReads { read, gets_left, is_over, stock, used, is_short, claiming }
+        let (is_over, is_short) = (false, false);
+        let (used, own_numbers) = Default::default();
+        BlockReads { read, gets_left, is_over, stock, used, own_numbers, is_short, claiming }
     }
 
     fn over(&mut self) -> Error {
@@ -75,6 +78,9 @@ impl<'r> BlockReads<'r> {
 
 impl Rows for BlockReads<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if is_temporary_key(space, key) {
+            return self.read.get(space, key);
+        }
         match &mut self.gets_left {
             Some(0) => return Err(self.over()),
             Some(left) => *left -= 1,
@@ -84,7 +90,7 @@ impl Rows for BlockReads<'_> {
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
-        match self.gets_left {
+        match self.gets_left.filter(|_| !is_temporary_key(scan.space, scan.from)) {
             Some(_) => Err(self.over()),
             None => self.read.scan(scan, found),
         }
@@ -99,6 +105,11 @@ impl Rows for BlockReads<'_> {
     }
 
     fn next(&mut self, sequence: ObjectId) -> Result<u64> {
+        if sequence.is_temporary() {
+            let number = self.read.next(sequence)?;
+            self.own_numbers.entry(sequence).or_default().push(number);
+            return Ok(number);
+        }
         let used = self.used.entry(sequence).or_default();
         let number = self.stock.peek(sequence, *used);
         *used += 1;
@@ -107,10 +118,16 @@ impl Rows for BlockReads<'_> {
     }
 
     fn passes_by(&mut self, key: &[u8], claim: &Claim) -> Result<bool> {
+        if claim.relation.is_temporary() {
+            return Ok(false);
+        }
         self.claiming.as_mut().map_or(Ok(false), |claiming| claiming.passes_by(key, claim))
     }
 
     fn claim(&mut self, key: Vec<u8>, claim: &Claim) -> Result<()> {
+        if claim.relation.is_temporary() {
+            return Ok(());
+        }
         self.claiming.as_mut().map_or(Ok(()), |claiming| claiming.claim(key, claim))
     }
 

@@ -5,12 +5,14 @@ use super::super::notices::form::Noticed;
 use super::super::procedure::{Statements, refused};
 use super::super::rows::{CallRows, DeclaredRows, Numbers, Steps, is_among};
 use super::form::{
-    Block, DIFFERS, ONE_REFUSED, Step, Told, WriteKeys, damaged, digest, encode_answers,
+    Block, DIFFERS, ONE_REFUSED, Step, Told, WriteKeys, damaged, digest_with, encode_answers,
     encode_failed,
 };
 use nvcaracal::{Abort, Stop, Transaction, WriteSet};
 use sql::ir::{Claim, ObjectId, Space};
-use sql::run::{Buffer, Effect, Entry, Overlay, Rows, Scan, check_constraints};
+use sql::run::{
+    Buffer, Effect, Entry, Overlay, Rows, Scan, TemporaryRows, check_constraints, is_temporary_key,
+};
 use std::collections::BTreeMap;
 use values::{Error, Result, SqlState};
 
@@ -23,27 +25,35 @@ pub(super) struct BlockRows<'c> {
     told: Option<&'c Told>,
     /// The keys of rows that it passes by, in order.
     passed: &'c [Vec<u8>],
+    /// The rows of temporary tables.
+    given: Option<&'c TemporaryRows>,
     used: BTreeMap<ObjectId, usize>,
     /// Whether it takes more than it took.
     pub(super) is_short: bool,
 }
 
 impl<'c> BlockRows<'c> {
-    pub(super) fn new(
-        call: &'c mut dyn Rows,
-        told: Option<&'c Told>,
-        passed: &'c [Vec<u8>],
-    ) -> BlockRows<'c> {
-        BlockRows { call, told, passed, used: BTreeMap::new(), is_short: false }
+    /// Those of a step, which is a statement.
+    pub(super) fn of(call: &'c mut dyn Rows, step: &'c Step) -> BlockRows<'c> {
+        let (run, passed) = step.run().expect("it is a statement");
+        let (told, given) = (run.told.as_ref(), step.given());
+        BlockRows { call, told, passed, given, used: BTreeMap::new(), is_short: false }
     }
 }
 
 impl Rows for BlockRows<'_> {
     fn get(&mut self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if is_temporary_key(space, key) {
+            return Ok(self.given.and_then(|given| given.get(space, key)));
+        }
         self.call.get(space, key)
     }
 
     fn scan(&mut self, scan: Scan<'_>, found: &mut Vec<Entry>) -> Result<()> {
+        if is_temporary_key(scan.space, scan.from) {
+            self.given.into_iter().for_each(|given| given.scan(&scan, found));
+            return Ok(());
+        }
         self.call.scan(scan, found)
     }
 
@@ -224,7 +234,9 @@ impl Statements {
                         None => return Err(refused(&damaged())),
                     }
                 }
-                Step::Run(_) | Step::Passing(..) => self.run_step(block, step, rows, progress)?,
+                Step::Run(_) | Step::Passing(..) | Step::Given(..) => {
+                    self.run_step(block, step, rows, progress)?
+                }
                 Step::Constraints(set) => {
                     let context = block.plain_context().map_err(|error| refused(&error))?;
                     let result = set.run(&mut progress.buffer, rows, &context);
@@ -247,9 +259,9 @@ impl Statements {
         call: &mut CallRows<'_, '_, '_>,
         progress: &mut Progress,
     ) -> Result<(), Stop> {
-        let (run, passed) = step.run().expect("it is a statement");
+        let (run, _) = step.run().expect("it is a statement");
         let told = run.told.as_ref();
-        let mut rows = BlockRows::new(call, told, passed);
+        let mut rows = BlockRows::of(call, step);
         let mark = progress.buffer.savepoint();
         let mut overlay = Overlay::over(&mut rows, std::mem::take(&mut progress.buffer));
         let result = block
@@ -257,8 +269,10 @@ impl Statements {
             .and_then(|plan| self.plan(plan))
             .and_then(|plan| sql::run::run(&plan, &block.context(run)?, &mut overlay));
         progress.buffer = overlay.into_buffer();
-        if result.is_err() {
-            // It has written nothing, but may have notified listeners.
+        let own = progress.buffer.temporary_since(mark);
+        if result.is_err() || !own.is_empty() {
+            // What has failed has written nothing, but may have notified listeners; temporary
+            // tables are no call's.
             progress.buffer.roll_back(mark);
         }
         let is_short = rows.is_short;
@@ -266,7 +280,7 @@ impl Statements {
             return Ok(());
         }
         if let Some(told) = told {
-            if is_short || digest(result) != told.digest {
+            if is_short || digest_with(result, &own) != told.digest {
                 return Err(progress.differs());
             }
             return Ok(());

@@ -10,17 +10,18 @@ use super::super::pending::{Answer, keep_rows};
 use super::super::rows::ReadRows;
 use super::super::shared::{Shared, is_private};
 use super::super::statement::{Planned, Statement};
+use super::super::temporary::TemporaryState;
 use super::defined::{DefineStep, Defined};
-use super::form::{Block, Constraints, RunStep, Step, Told, WriteKeys, differing, digest};
+use super::form::{Block, Constraints, RunStep, Step, Told, WriteKeys, differing, digest_with};
 use super::loaded::Loaded;
 use super::numbers::Stock;
 use super::operation::{Modes, Run};
 use super::reads::{Below, BlockReads, Tried};
 use nvcaracal::Snapshot;
 use sql::Grant;
-use sql::catalog::Catalog;
+use sql::catalog::{Catalog, Temporary};
 use sql::ir::{ObjectId, Space, Value};
-use sql::run::{Buffer, Context, Limits, Overlay};
+use sql::run::{Buffer, Context, Limits, Overlay, TemporaryRows};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use values::{Datum, Error, Result, SqlState, Timestamp, Zone};
@@ -43,6 +44,7 @@ struct Savepoint {
     /// How many claims the block had.
     claims: usize,
     defined: Option<Defined>,
+    temporary: Option<Arc<Temporary>>,
 }
 
 /// What a statement took beside its parameters.
@@ -51,6 +53,10 @@ struct Inputs {
     numbers: BTreeMap<ObjectId, Vec<u64>>,
     /// The keys of the rows that it passed by, as others had claimed them.
     passed: Vec<Vec<u8>>,
+    /// The rows that it has read of temporary tables, if it writes others.
+    given: Option<TemporaryRows>,
+    /// The mark of the writes before it.
+    mark: usize,
 }
 
 /// A block.
@@ -107,6 +113,10 @@ pub(in super::super) struct BlockState {
     pub(super) given: BTreeMap<ObjectId, u64>,
     /// How many numbers sequences had given when its definitions asked.
     pub(super) asked: BTreeMap<ObjectId, u64>,
+    /// The temporary objects of the session, as it has changed them, with the rows of before.
+    pub(super) temporary: TemporaryState,
+    /// Whether it is of one statement that writes nothing but rows of those.
+    pub(super) is_alone: bool,
 }
 
 /// The error of a statement for which earlier ones of its block have left too few steps.
@@ -161,6 +171,8 @@ impl BlockState {
             is_loading: false,
             given: BTreeMap::new(),
             asked: BTreeMap::new(),
+            temporary: TemporaryState::default(),
+            is_alone: false,
         }
     }
 
@@ -171,22 +183,15 @@ impl BlockState {
         }
     }
 
-    /// Whether COMMIT has an effect: it has written rows, or notifies listeners.
+    /// Whether COMMIT is a call: it has written rows that are not temporary, or notifies listeners.
     pub(super) fn has_written(&self) -> bool {
-        !self.buffer.writes().is_empty() || self.buffer.notifies()
+        self.buffer.has_lasting_writes() || self.buffer.notifies()
     }
 
     /// Whether its COMMIT can have no effect, so that answers need no comparison.
-    fn only_reads(&self) -> bool {
-        self.barred.is_some() || self.modes.is_read_only && !self.has_written()
-    }
-
-    /// Whether a statement reads tables together with the system catalog or the session, of which a
-    /// call knows nothing, and its answer is compared at COMMIT.
-    pub(super) fn reads_beside_tables(&self, statement: &Statement) -> bool {
-        let reads_tables = |planned: &Planned| planned.plan.reads_tables();
-        let is_of_tables = statement.planned.as_ref().is_some_and(reads_tables);
-        statement.needs_system() && is_of_tables && !self.only_reads()
+    pub(super) fn only_reads(&self) -> bool {
+        let is_barred = self.barred.is_some() || self.is_alone;
+        is_barred || self.modes.is_read_only && !self.has_written()
     }
 
     /// Records that an answer to the client depends on this version of the catalog.
@@ -231,7 +236,7 @@ impl BlockState {
             self.follow(shared, catalog)?;
         }
         self.version = statement.version;
-        let has_effect = !is_query || planned.notifies;
+        let has_effect = !is_query && !statement.is_own() || planned.notifies;
         if has_effect {
             self.check_commit()?;
         }
@@ -292,7 +297,7 @@ impl BlockState {
     }
 
     /// Returns the error of a block with `more_bytes` that exceeds the size of a call.
-    fn beyond(&self, more_bytes: usize) -> Option<Error> {
+    pub(super) fn beyond(&self, more_bytes: usize) -> Option<Error> {
         let message = if self.steps.len() + self.defines.len() >= STATEMENTS_MAX {
             format!("a block has more than {STATEMENTS_MAX} statements")
         } else if self.bytes + more_bytes > BYTES_MAX {
@@ -318,9 +323,13 @@ impl BlockState {
         let (options, is_copy) = (&shared.options, planned.plan.is_copy());
         let steps_max = self.steps_max(statement, planned, options);
         let is_limited = below.watch.is_none() && steps_max > STEPS_AT_ONCE;
-        let steps = below.steps(shared, steps_max);
-        let since = below.since;
-        let read = ReadRows::new(&shared.spaces, below.reads, steps);
+        let (steps, since) = (below.steps(shared, steps_max), below.since);
+        let given = match self.given(statement) {
+            Ok(given) => given,
+            Err(error) => return Tried::Done(Err(error)),
+        };
+        let read =
+            ReadRows::new(&shared.spaces, below.reads, steps).with_temporary(&self.temporary);
         // What does little collects little.
         let grant = below.watch.is_some().then(|| shared.memory.grant());
         let system = planned.system(&run.session, run.services.clone());
@@ -335,7 +344,7 @@ impl BlockState {
         self.answer_memory = grant.inspect(|grant| keep_rows(grant, &result));
         let (is_over, is_ended) = (rows.is_over, rows.read.steps.is_ended());
         let is_later = rows.read.is_later() || is_limited && rows.read.steps.is_over();
-        let (used, is_short) = (rows.used, rows.is_short);
+        let (used, own_numbers, is_short) = (rows.used, rows.own_numbers, rows.is_short);
         let (wanted, passed) = rows.claiming.map(Claiming::end).unwrap_or_default();
         let (work, is_beyond) = (rows.read.steps.done(), rows.read.steps.is_over());
         let is_later = is_over || is_later || run.waits();
@@ -354,26 +363,22 @@ impl BlockState {
             return without.unwrap_or(Tried::Done(result));
         }
         self.has_run = true;
-        if statement.needs_system() {
-            // A snapshot is of one catalog, on which its block commits. At READ COMMITTED each
-            // query reads the newest, as on PostgreSQL.
-            if statement.shows_catalog() && self.modes.keeps_snapshot {
-                self.saw_catalog(statement.version);
-            }
-            return Tried::Done(result);
+        if statement.is_of_session() && given.is_none() {
+            let result = self.fitting(mark, result, options.memory_bytes_max);
+            return Tried::Done(self.done_in_session(statement, &used, result));
         }
         let counted = if is_copy { &mut self.copy_work } else { &mut self.work_done };
         *counted = counted.saturating_add(work);
         let is_of_block = is_beyond && steps_max < options.steps_max;
         let result = if is_of_block { Err(too_many_steps(options.steps_max)) } else { result };
-        let numbers = self.numbers.give(&used);
+        let numbers = self.numbers.give(&used).into_iter().chain(own_numbers).collect();
         let is_repeated =
             !is_beyond && !was_refused && result.as_ref().err().is_none_or(comes_again);
         if let (Err(error), false) = (&result, is_repeated) {
             self.bar_commit(error);
         }
         let result = self.fitting(mark, result, options.memory_bytes_max);
-        Tried::Done(self.record(statement, run, result, Inputs { numbers, passed }))
+        Tried::Done(self.record(statement, run, result, Inputs { numbers, passed, given, mark }))
     }
 
     /// Claims what a statement needs. Returns what it comes to instead, if it cannot have that.
@@ -397,7 +402,7 @@ impl BlockState {
 
     /// Returns the steps that a statement may do. COMMIT never runs one of the catalog again.
     fn steps_max(&self, statement: &Statement, planned: &Planned, options: &StoreOptions) -> u64 {
-        if statement.needs_system() {
+        if statement.is_of_session() && !self.is_given(statement) {
             u64::MAX
         } else if planned.plan.is_copy() {
             options.steps_max.saturating_mul(COPY_STEPS_TIMES)
@@ -480,7 +485,7 @@ impl BlockState {
         result: Result<sql::run::Answer>,
         inputs: Inputs,
     ) -> Result<sql::run::Answer> {
-        let Inputs { numbers, passed } = inputs;
+        let Inputs { numbers, passed, given, mark } = inputs;
         if !self.says_something() {
             self.forget();
             return result;
@@ -491,10 +496,12 @@ impl BlockState {
         if let Some(base) = &self.base {
             count_given(base, &numbers, &mut self.given);
         }
-        let told = Told { digest: digest(result.clone()), numbers };
-        self.bytes += passed.iter().map(Vec::len).sum::<usize>();
+        let written = self.buffer.temporary_since(mark.min(self.buffer.savepoint()));
+        let told = Told { digest: digest_with(result.clone(), &written), numbers };
+        let given = given.unwrap_or_default();
+        self.bytes += passed.iter().map(Vec::len).sum::<usize>() + given.bytes();
         let run = RunStep { plan, zone, parameters, told: Some(told) };
-        self.steps.push(Step::of_run(run, passed));
+        self.steps.push(Step::of_run(run, passed, given));
         result
     }
 
@@ -545,8 +552,9 @@ impl BlockState {
         self.savepoints_made += 1;
         self.steps.push(Step::Savepoint);
         let defined = self.defined.clone();
+        let temporary = self.temporary.objects.clone();
         let claims = self.holding.as_ref().map_or(0, Holding::mark);
-        self.savepoints.push(Savepoint { name, mark, number, claims, defined });
+        self.savepoints.push(Savepoint { name, mark, number, claims, defined, temporary });
         Ok(())
     }
 
@@ -555,11 +563,13 @@ impl BlockState {
     pub(super) fn roll_back_to(&mut self, name: &str) -> Result<()> {
         let at = self.find(name)?;
         self.savepoints.truncate(at + 1);
-        let Savepoint { mark, number, claims, ref defined, .. } = self.savepoints[at];
+        let Savepoint { mark, number, claims, ref defined, ref temporary, .. } =
+            self.savepoints[at];
         self.holding.iter_mut().for_each(|holding| holding.roll_back(claims));
         assert!(mark <= self.buffer.savepoint(), "what is rolled back was written since");
         self.buffer.roll_back(mark);
         self.defined = defined.clone();
+        self.temporary.objects = temporary.clone();
         self.steps.push(Step::RollBack(number));
         Ok(())
     }
@@ -614,14 +624,13 @@ impl BlockState {
     /// Encodes the call that commits it. The call declares the rows that the block has written: it
     /// writes these, or fails because an answer has changed.
     pub(super) fn encode(&mut self, options: &StoreOptions) -> Vec<u8> {
-        let writes = self.buffer.writes();
+        let is_large = self.is_large();
         let keys = || {
             let key = |((space, key), row): (&(Space, Vec<u8>), &Option<Vec<u8>>)| {
                 (*space, key.clone(), row.is_none())
             };
-            writes.iter().map(key).collect()
+            self.buffer.lasting_writes().map(key).collect()
         };
-        let is_large = writes.len() > DECLARED_MAX;
         let writes = if is_large { WriteKeys::Unknown } else { WriteKeys::These(keys()) };
         let steps = std::mem::take(&mut self.steps);
         let call = Call::Block(Block {
@@ -652,7 +661,7 @@ impl BlockState {
 
     /// Whether its call runs alone.
     pub(super) fn is_large(&self) -> bool {
-        self.buffer.writes().len() > DECLARED_MAX
+        self.buffer.lasting_writes().nth(DECLARED_MAX).is_some()
     }
 
     /// Returns the answer to COMMIT, from that of its call.

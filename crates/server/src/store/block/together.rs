@@ -6,11 +6,13 @@ use super::super::pending::{Answer, Promise, Watch};
 use super::super::pipeline::Pipeline;
 use super::super::shared::Inside;
 use super::super::statement::{Planned, Statement, Way};
+use super::super::temporary::given;
 use super::answers::decode_answers;
 use super::form::{Block, RunStep, Step, WriteKeys};
 use super::operation::{Run, Together};
 use super::state::said;
 use sql::ir::Value;
+use sql::run::Writes;
 use std::sync::Arc;
 use values::{Error, Result, Timestamp};
 
@@ -37,6 +39,7 @@ impl Pipeline {
                 }
                 Way::Counted => is_counted = true,
                 Way::Query | Way::Lookup => {}
+                Way::Own { .. } => unreachable!("it is no part of a call"),
             }
         }
         if is_counted {
@@ -44,7 +47,9 @@ impl Pipeline {
             numbers.clear();
         }
         let is_write = |run: &&Run| !planned(run).plan.is_query();
-        let is_predicted = |run: &Run| sql::run::is_predicted(&planned(run).plan);
+        let is_predicted = |run: &Run| {
+            !run.statement.uses_temporary() && sql::run::is_predicted(&planned(run).plan)
+        };
         // A deferred call would take its numbers twice: what takes any runs alone.
         let is_predicted =
             !is_counted && numbers.is_empty() && runs.iter().filter(is_write).all(is_predicted);
@@ -116,13 +121,14 @@ impl Pipeline {
         is_predicted: bool,
         numbers: Numbers,
     ) -> Result<Vec<u8>> {
-        let options = &self.shared.options;
+        let (options, temporary) = (&self.shared.options, self.temporary());
         let step = |(at, run): (usize, &Run)| {
             let place = u32::try_from(at).expect("statements are limited");
             let parameters = run.parameters.iter().cloned().map(Value).collect();
             let passed = self.shared.claims.passed(&planned(run).claims)?;
             let step = RunStep { plan: place, zone: place, parameters, told: None };
-            Ok(Step::of_run(step, passed))
+            let given = given(&planned(run).places, &temporary, &Writes::new())?;
+            Ok(Step::of_run(step, passed, given))
         };
         let steps = runs.iter().enumerate().map(step).collect::<Result<Vec<_>>>()?;
         let call = Call::Block(Block {

@@ -5,7 +5,7 @@
 use super::super::pending::Watch;
 use super::super::pipeline::Pipeline;
 use super::super::rows::Reads;
-use super::super::statement::{Environment, Statement};
+use super::super::statement::{Environment, Planned, Statement};
 use super::operation::Run;
 use super::reads::{Below, Tried};
 use super::state::BlockState;
@@ -13,6 +13,21 @@ use nvcaracal::Snapshot;
 use sql::catalog::Catalog;
 use std::sync::Arc;
 use values::{Result, Zone};
+
+impl BlockState {
+    /// Whether a statement reads tables together with temporary ones, the system catalog or the
+    /// session, of which a call knows nothing, and what it reads is compared at COMMIT.
+    pub(super) fn reads_beside_tables(&self, statement: &Statement) -> bool {
+        let is_of_tables = statement.planned.as_ref().is_some_and(Planned::needs_rows);
+        let is_compared = self.is_given(statement);
+        statement.is_of_session() && is_of_tables && !self.only_reads() && !is_compared
+    }
+
+    /// Whether it reads the system catalog or the session so, whose values stand in its plan then.
+    pub(super) fn reads_system_beside_tables(&self, statement: &Statement) -> bool {
+        statement.needs_system() && self.reads_beside_tables(statement)
+    }
+}
 
 impl Pipeline {
     /// Queries of the tables of a statement that reads the system catalog, too; none if it does not
