@@ -170,9 +170,10 @@ fn s_8_stores_beside_pages_that_go_are_kept() {
     let mut model: Vec<u64> = (1..=PAGES).collect();
     for round in 2..2 + ROUNDS {
         std::thread::scope(|scope| {
+            let mut threads = Vec::new();
             for (thread, mine) in (0..).zip(model.chunks_mut((PAGES / THREADS) as usize)) {
                 let (device, first) = (&device, thread * (PAGES / THREADS));
-                scope.spawn(move || {
+                threads.push(scope.spawn(move || {
                     let mut random = 0x9e37_79b9_7f4a_7c15 ^ (round * THREADS + thread);
                     for nth in 0..1500_u64 {
                         let at = next(&mut random) % mine.len() as u64;
@@ -184,8 +185,9 @@ fn s_8_stores_beside_pages_that_go_are_kept() {
                         }
                         assert_eq!(load(device, first + at), *number);
                     }
-                });
+                }));
             }
+            join_all(threads);
         });
         snapshot(&device, round);
     }
@@ -195,6 +197,12 @@ fn s_8_stores_beside_pages_that_go_are_kept() {
     for page in 0..PAGES {
         assert_eq!(load(&device, page), model[page as usize], "page {page}");
     }
+}
+
+/// Joins threads one by one: the thread sanitizer does not see the order that the end of a scope
+/// makes.
+fn join_all(threads: Vec<std::thread::ScopedJoinHandle<'_, ()>>) {
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 /// Threads scan pages of their own one after the other, and store to some of them.
@@ -225,24 +233,26 @@ fn s_8_scans_that_are_read_ahead_beside_stores_find_what_was_stored() {
     for round in 2..2 + ROUNDS {
         let own = (0..).zip(model.chunks_mut((PAGES / SCANS) as usize));
         std::thread::scope(|scope| {
+            let mut threads = Vec::new();
             for (scan, own) in own {
                 let device = &device;
-                scope.spawn(move || {
+                threads.push(scope.spawn(move || {
                     let seed = 0x9e37_79b9_7f4a_7c15 ^ (round * SCANS + scan);
                     scan_and_store(device, scan * (PAGES / SCANS), own, seed);
-                });
+                }));
             }
             for reader in 1..=2 {
                 let device = &device;
-                scope.spawn(move || {
+                threads.push(scope.spawn(move || {
                     let mut random = 0x9e37_79b9_7f4a_7c15 ^ (round * SCANS + reader);
                     for _ in 0..1000 {
                         // Pages that no scan stores to.
                         let page = next(&mut random) % (PAGES / 5) * 5;
                         assert_eq!(load(device, page), page + 1);
                     }
-                });
+                }));
             }
+            join_all(threads);
         });
         snapshot(&device, round);
     }
