@@ -52,7 +52,7 @@ impl Delta {
         let relation = &table.relation;
         assert_eq!(table.columns.len(), relation.columns.len(), "each column has both its halves");
         assert!(relation.check().is_ok(), "the catalog can be opened again");
-        self.rows.push((key(TABLE, table.relation.id), Some(to_bytes(table))));
+        self.rows.push((key(TABLE, table.relation.id), Some(table.to_row())));
     }
 
     /// Removes a table; the keys of its rows and entries lead nowhere.

@@ -7,7 +7,7 @@ use super::foreign::{add_children, drop_keys, refuse_truncate};
 use super::sequences::{DependentDefaults, replace};
 use super::views::{drop_dependents, refuse_view};
 use crate::bind::{new_name, written_name};
-use crate::catalog::{Catalog, Delta, Sequence, Table, Written};
+use crate::catalog::{Catalog, Delta, RowSecurity, Sequence, Table, Written};
 use crate::ir::{Name, ObjectId, Relation, Space};
 use crate::parse::{Like, Statement};
 use crate::run::{Context, space_for};
@@ -87,7 +87,7 @@ pub(super) fn new_draft<'a>(
         indexes: Vec::new(),
         checks: Vec::new(),
     };
-    let table = Table { relation, columns: Vec::new() };
+    let table = Table { relation, columns: Vec::new(), row_security: RowSecurity::default() };
     Draft {
         next_id: catalog.next_id().next(),
         names: BTreeSet::from([name.own]),

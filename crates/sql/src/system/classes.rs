@@ -55,6 +55,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("tablename", &*table.relation.name)
                     .set("tableowner", NAME)
                     .set("hasindexes", indexes(table).next().is_some())
+                    .set("rowsecurity", table.row_security.is_enabled)
             })
             .collect(),
         "pg_stat_all_tables"
@@ -210,6 +211,8 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                 .set("relam", HEAP)
                 .set("relhasindex", indexes(table).next().is_some())
                 .set("relchecks", relation.checks.len() as i16)
+                .set("relrowsecurity", table.row_security.is_enabled)
+                .set("relforcerowsecurity", table.row_security.is_forced)
                 .set("relhastriggers", refers),
         );
         for index in indexes(table) {
