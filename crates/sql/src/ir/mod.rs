@@ -44,7 +44,7 @@ pub use functions::{
     TimeFunction,
 };
 pub use guarded::Guarded;
-pub use index::{Computed, Index, IndexForm, SpecialIndex};
+pub use index::{Computed, ExtendedIndex, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use name::Name;
 pub use number::{ColumnNumber, ObjectId, QueryNumber, SchemaId};

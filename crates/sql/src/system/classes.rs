@@ -10,7 +10,7 @@ use super::rows::{Row, vector};
 use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
 use crate::catalog::{Catalog, Identity, Sequence, Table, Used, View};
-use crate::ir::{Kind, Name, ObjectId, Op};
+use crate::ir::{ColumnNumber, Kind, Name, ObjectId, Op};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Type};
@@ -217,7 +217,8 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         );
         for index in indexes(table) {
             let name = relation.name.beside(index.name);
-            all.push(own(index.id, &name, "i", index.columns.len()).set("relam", BTREE));
+            let columns = index.columns.len() + index.included().len();
+            all.push(own(index.id, &name, "i", columns).set("relam", BTREE));
         }
     }
     for sequence in shown_sequences(catalog) {
@@ -272,8 +273,12 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         }
         for index in indexes(table) {
             let names = definitions::index_columns(catalog, &index);
-            for (at, (key, name)) in index.columns.iter().zip(names).enumerate() {
-                all.push(attribute(new(), index.id, &name, at as i16 + 1, index.kind(key)));
+            let included =
+                |column: &ColumnNumber| index.table.relation.columns[usize::from(*column)].kind;
+            let kinds = index.columns.iter().map(|key| index.kind(key));
+            let kinds = kinds.chain(index.included().iter().map(included));
+            for (at, (kind, name)) in kinds.zip(names).enumerate() {
+                all.push(attribute(new(), index.id, &name, at as i16 + 1, kind));
             }
         }
     }
@@ -326,11 +331,14 @@ fn index_row(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
         Some(_) => Datum::Int2(0),
         None => Datum::Int2(column_number(key.column)),
     });
+    let included = index.included().iter();
+    let keys = keys.chain(included.map(|column| Datum::Int2(column_number(*column))));
     row.set("indexrelid", index.id)
         .set("indrelid", number(relation.id))
-        .set("indnatts", count)
+        .set("indnatts", count + index.included().len() as i16)
         .set("indnkeyatts", count)
         .set("indisunique", index.unique)
+        .set("indnullsnotdistinct", index.are_nulls_equal())
         .set("indisprimary", index.primary)
         .set("indimmediate", true)
         .set("indisvalid", true)
