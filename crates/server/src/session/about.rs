@@ -38,7 +38,7 @@ impl Conversation {
         Ok(match control {
             Control::Show(name) if name == "all" => ["name", "setting"].map(text_column).into(),
             Control::Fetch(fetch) if fetch.is_move => Arc::new([]),
-            Control::Fetch(fetch) => Arc::clone(&self.cursors.look(&fetch.cursor)?.columns),
+            Control::Fetch(fetch) => self.columns_of_cursor(&fetch.cursor)?,
             Control::Show(name) => Arc::new([text_column(&self.settings.show(name)?.0)]),
             _ => Arc::new([]),
         })
