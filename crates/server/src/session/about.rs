@@ -161,7 +161,11 @@ impl Conversation {
         let no_table = |names: &[Written]| names.iter().try_for_each(check);
         let (tag, missing) = match own {
             Own::Refused(word) => {
-                return Err(Error::unsupported(format!("{word} is not supported"), ""));
+                let hint = match word.as_str() {
+                    "ALTER DATABASE ... SET" => "Set it in the options of each connection.",
+                    _ => "",
+                };
+                return Err(Error::unsupported(format!("{word} is not supported"), hint));
             }
             Own::Checkpoint | Own::Database(_) => unreachable!("they are done before"),
             Own::Vacuum(tables) => ("VACUUM", no_table(tables)),

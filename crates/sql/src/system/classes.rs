@@ -45,7 +45,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             shown_sequences(catalog).map(|sequence| sequence_row(sequence, new())).collect()
         }
         "pg_sequences" => {
-            shown_sequences(catalog).map(|own| shown_sequence(catalog, own, new())).collect()
+            shown_sequences(catalog).map(|own| shown_sequence(system, own, new())).collect()
         }
         "pg_tables" => catalog
             .tables()
@@ -70,6 +70,9 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("relname", &*table.relation.name)
             })
             .collect(),
+        "pg_stat_user_indexes" => {
+            all_indexes(catalog).map(|own| counts_of(catalog, &own, new())).collect()
+        }
         "pg_rewrite" => catalog.views().map(|view| rule_row(view, new())).collect(),
         "pg_views" => catalog.views().map(|view| view_row(catalog, view, new())).collect(),
         "pg_depend" => dependencies(catalog, &new),
@@ -316,6 +319,15 @@ fn attribute(row: Row, relation: i32, name: &str, at: i16, kind: Kind) -> Row {
         .set("attcollation", collation(kind.ty))
 }
 
+/// An index with what is counted of it: nothing.
+fn counts_of(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
+    row.set("relid", number(index.table.relation.id))
+        .set("indexrelid", index.id)
+        .set("schemaname", schema_of(catalog, &index.table.relation.name))
+        .set("relname", &*index.table.relation.name)
+        .set("indexrelname", index.name)
+}
+
 fn index_row(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
     let relation = &index.table.relation;
     let count = index.columns.len() as i16;
@@ -369,8 +381,11 @@ fn sequence_row(sequence: &Sequence, row: Row) -> Row {
         .set("seqcycle", sequence.cycle)
 }
 
-fn shown_sequence(catalog: &Catalog, sequence: &Sequence, row: Row) -> Row {
-    row.set("schemaname", schema_of(catalog, &sequence.name))
+fn shown_sequence(system: &System, sequence: &Sequence, row: Row) -> Row {
+    // A definition reads no numbers.
+    let last = system.last_of_sequence(number(sequence.id)).unwrap_or(Datum::Null);
+    row.set("schemaname", schema_of(&system.catalog, &sequence.name))
+        .set("last_value", last)
         .set("sequencename", &*sequence.name)
         .set("sequenceowner", NAME)
         .set("data_type", sequence.kind.ty.oid().number() as i32)

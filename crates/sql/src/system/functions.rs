@@ -128,7 +128,7 @@ impl System {
     }
 
     /// The number that a sequence gave last; NULL if it gave none yet.
-    fn last_of_sequence(&self, id: i32) -> Result<Datum> {
+    pub(super) fn last_of_sequence(&self, id: i32) -> Result<Datum> {
         let mut sequences = self.catalog.sequences();
         let Some(sequence) = sequences.find(|sequence| number(sequence.id) == id) else {
             let message = format!("could not open relation with OID {id}");
