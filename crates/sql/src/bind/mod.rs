@@ -34,6 +34,7 @@ mod lists;
 mod locks;
 mod math;
 mod members;
+mod merge;
 mod name;
 mod named;
 mod operators;
