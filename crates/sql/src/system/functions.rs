@@ -201,6 +201,7 @@ fn type_measure(function: SystemFunction, id: i32, modifier: i32) -> Option<i32>
     let ty = Type::scalars().find(|ty| ty.oid().number() as i32 == id)?;
     let stated = (modifier != -1).then_some(modifier - 4);
     match (function, ty) {
+        (F::CharMaxLength, Type::Bit | Type::Varbit) if modifier >= 0 => Some(modifier),
         (F::CharMaxLength, Type::Char | Type::Varchar) => stated,
         (F::NumericPrecision, Type::Int2) => Some(16),
         (F::NumericPrecision, Type::Int4) => Some(32),
