@@ -1,6 +1,8 @@
 //! One value of any type.
 
-use crate::{Array, Date, EnumValue, Interval, Json, Numeric, Time, Timestamp, Type, float};
+use crate::{
+    Array, Bits, Date, EnumValue, Interval, Json, Network, Numeric, Time, Timestamp, Type, float,
+};
 use std::cmp::Ordering;
 
 /// A value, or NULL.
@@ -42,10 +44,16 @@ pub enum Datum {
     Jsonb(Box<Json>),
     /// `json`, as it was given.
     Json(Box<str>),
+    /// `jsonpath`, in canonical form.
+    Jsonpath(Box<str>),
     /// `time`
     Time(Time),
     /// A value of an enum type.
     Enum(EnumValue),
+    /// `bit` and `bit varying`
+    Bits(Bits),
+    /// `inet` and `cidr`
+    Network(Box<Network>),
     /// An array.
     Array(Box<Array>),
     /// A row of values.
@@ -63,7 +71,8 @@ impl Datum {
         matches!(self, Datum::Null)
     }
 
-    /// The type; `None` of NULL. Text of any kind but `character` is `text`.
+    /// The type; `None` of NULL. Text of any kind but `character` is `text`, bits are
+    /// `bit varying`.
     pub fn kind(&self) -> Option<Type> {
         Some(match self {
             Datum::Null => return None,
@@ -84,8 +93,12 @@ impl Datum {
             Datum::Interval(_) => Type::Interval,
             Datum::Jsonb(_) => Type::Jsonb,
             Datum::Json(_) => Type::Json,
+            Datum::Jsonpath(_) => Type::Jsonpath,
             Datum::Time(_) => Type::Time,
             Datum::Enum(value) => Type::Enum(value.ty()),
+            Datum::Bits(_) => Type::Varbit,
+            Datum::Network(network) if network.is_cidr() => Type::Cidr,
+            Datum::Network(_) => Type::Inet,
             Datum::Array(array) => return array.element().array(),
             Datum::Record(_) => Type::Record,
         })
@@ -96,6 +109,7 @@ impl Datum {
     pub fn fits(&self, ty: Type) -> bool {
         self.kind().is_none_or(|kind| match kind {
             Type::Text => ty.is_text(),
+            Type::Varbit => ty.is_bits(),
             Type::Int4 => ty == kind || ty.is_object_id(),
             _ => ty == kind,
         })
@@ -130,8 +144,11 @@ impl Datum {
             (Datum::Interval(left), Datum::Interval(right)) => left.cmp(right),
             (Datum::Jsonb(left), Datum::Jsonb(right)) => left.cmp(right),
             (Datum::Json(left), Datum::Json(right)) => left.as_bytes().cmp(right.as_bytes()),
+            (Datum::Jsonpath(left), Datum::Jsonpath(right)) => left.cmp(right),
             (Datum::Time(left), Datum::Time(right)) => left.cmp(right),
             (Datum::Enum(left), Datum::Enum(right)) => left.cmp(right),
+            (Datum::Bits(left), Datum::Bits(right)) => left.compare(right),
+            (Datum::Network(left), Datum::Network(right)) => left.compare(right),
             (Datum::Array(left), Datum::Array(right)) => left.compare(right),
             (Datum::Record(left), Datum::Record(right)) => compare_fields(left, right),
             _ => self.kind().cmp(&other.kind()),
@@ -147,8 +164,12 @@ impl Datum {
     #[inline]
     pub fn heap_bytes(&self) -> usize {
         match self {
-            Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => text.len(),
+            Datum::Text(text) | Datum::Char(text) | Datum::Json(text) | Datum::Jsonpath(text) => {
+                text.len()
+            }
             Datum::Bytea(bytes) => bytes.len(),
+            Datum::Bits(bits) => bits.stored().len(),
+            Datum::Network(_) => size_of::<Network>(),
             Datum::Numeric(number) => number.heap_bytes(),
             Datum::Jsonb(json) => json_bytes(json),
             Datum::Array(array) => array.items().iter().map(Datum::memory_bytes).sum(),

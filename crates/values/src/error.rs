@@ -29,6 +29,22 @@ states! {
     FEATURE_NOT_SUPPORTED = b"0A000";
     /// Text is longer than its type allows.
     STRING_TOO_LONG = b"22001";
+    /// A subscript of a JSON path that there is not.
+    JSON_SUBSCRIPT = b"22033";
+    /// No number where a JSON path takes one.
+    JSON_NOT_NUMERIC = b"22036";
+    /// None or several items where a JSON path takes one.
+    JSON_NOT_SINGLE = b"22038";
+    /// No array where a JSON path takes one.
+    JSON_NO_ARRAY = b"22039";
+    /// A member that a JSON path leads to is not there.
+    JSON_NO_MEMBER = b"2203A";
+    /// No number that a JSON path could give a sign.
+    JSON_NO_NUMBER = b"2203B";
+    /// No object where a JSON path takes one.
+    JSON_NO_OBJECT = b"2203C";
+    /// A string of bits has another length than its type, or than the one beside it.
+    LENGTH_MISMATCH = b"22026";
     /// A number does not fit its type.
     NUMERIC_OUT_OF_RANGE = b"22003";
     /// NULL where no NULL may be.

@@ -45,7 +45,7 @@ fn push(bytes: &mut Vec<u8>, value: &Datum) {
             fields.iter().for_each(|field| push(bytes, field));
         }
         Datum::Char(text) => key::push(bytes, &Datum::text(without_blanks(text)), NULLABLE),
-        Datum::Json(text) => {
+        Datum::Json(text) | Datum::Jsonpath(text) => {
             bytes.push(1);
             push_text(bytes, text);
         }

@@ -9,6 +9,7 @@
 
 mod array;
 pub mod binary;
+mod bits;
 mod datum;
 mod error;
 pub mod float;
@@ -16,18 +17,21 @@ pub mod identity;
 pub mod json;
 mod kind;
 pub mod made;
+mod network;
 pub mod numeric;
 mod stored;
 pub mod text;
 pub mod time;
 
 pub use array::{Array, DIMENSIONS_MAX, Dimension, ITEMS_MAX};
+pub use bits::{BITS_MAX, Bits};
 pub use datum::{Datum, without_blanks};
 pub use error::{Error, Position, Result, SqlState};
 pub use json::Json;
 pub use kind::{
     Element, EnumType, EnumValue, LABELS_MAX, Modifier, Oid, Place, Strictness, Type, fit,
 };
+pub use network::Network;
 pub use numeric::Numeric;
 pub use stored::{RECORD_DEPTH_MAX, key, record_depth, row};
 pub use time::{Date, Interval, IntervalFields, Time, Timestamp, Zone};

@@ -57,6 +57,19 @@ fn small_types() {
             ("g", "22P02"),
         ],
     );
+    let bits = [("01", "01"), ("x1F", "00011111"), ("B10", "10"), ("", ""), ("2", "22P02")];
+    check(Type::Bit, &bits);
+    check(Type::Varbit, &bits);
+    check(
+        Type::Jsonpath,
+        &[
+            ("lax $.a[*]", "$.\"a\"[*]"),
+            ("strict  $ . a ?(@>1)", "strict $.\"a\"?(@ > 1)"),
+            ("", "22P02"),
+            ("$.", "42601"),
+            ("@", "42601"),
+        ],
+    );
     check(Type::Text, &[("a\0", "22021"), (" a", " a")]);
 }
 

@@ -4,9 +4,42 @@ use proptest::prelude::*;
 use std::cmp::Ordering;
 use values::row::Layout;
 use values::{
-    Array, Date, Datum, EnumType, Interval, Json, Numeric, Oid, Time, Timestamp, Type, Zone,
-    binary, identity, key, text,
+    Array, Bits, Date, Datum, EnumType, Interval, Json, Network, Numeric, Oid, Time, Timestamp,
+    Type, Zone, binary, identity, key, text,
 };
+
+fn bytes() -> impl Strategy<Value = Datum> {
+    prop_oneof![
+        prop::collection::vec(prop_oneof![Just(0_u8), Just(255), any::<u8>()], 0..6),
+        prop::collection::vec(any::<u8>(), 0..40),
+    ]
+    .prop_map(|bytes| Datum::Bytea(bytes.into()))
+}
+
+fn bits() -> impl Strategy<Value = Datum> {
+    "[01]{0,20}".prop_map(|digits| Datum::Bits(Bits::parse(&digits).unwrap()))
+}
+
+fn network(is_cidr: bool) -> impl Strategy<Value = Datum> {
+    let v4 = (any::<[u8; 4]>(), 0..=32_u8)
+        .prop_map(|([a, b, c, d], bits)| format!("{a}.{b}.{c}.{d}/{bits}"));
+    let v6 = (any::<u128>(), 0..=128_u8)
+        .prop_map(|(address, bits)| format!("{}/{bits}", std::net::Ipv6Addr::from(address)));
+    prop_oneof![v4, v6].prop_map(move |text| {
+        let inet = Network::parse(&text, false).unwrap();
+        Datum::Network(Box::new(if is_cidr { inet.to_cidr() } else { inet }))
+    })
+}
+
+fn path() -> impl Strategy<Value = Datum> {
+    prop::sample::select(vec![
+        "$",
+        "strict $.a[*].**{2 to last} ? (@.b > 1 && !(exists (@.c)))",
+        "(-$.a[last - 1] + 2) % $v",
+        "$ ? ((@ like_regex \"a\" flag \"iq\") is unknown).keyvalue()",
+    ])
+    .prop_map(|path| text::parse(Type::Jsonpath, path, &Zone::utc()).unwrap())
+}
 
 fn numeric() -> impl Strategy<Value = Numeric> {
     prop_oneof![
@@ -50,13 +83,11 @@ fn datum(ty: Type) -> BoxedStrategy<Datum> {
         Type::Char => prop_oneof!["[a-c\u{1}]{0,4} {0,2}", "\\PC{0,20}"]
             .prop_map(|text| Datum::Char(text.into()))
             .boxed(),
-        Type::Bytea => prop_oneof![
-            prop::collection::vec(prop_oneof![Just(0_u8), Just(255), any::<u8>()], 0..6),
-            prop::collection::vec(any::<u8>(), 0..40),
-        ]
-        .prop_map(|bytes| Datum::Bytea(bytes.into()))
-        .boxed(),
+        Type::Bytea => bytes().boxed(),
         Type::Record => unreachable!("no column has it"),
+        Type::Bit | Type::Varbit => bits().boxed(),
+        Type::Jsonpath => path().boxed(),
+        Type::Inet | Type::Cidr => network(ty == Type::Cidr).boxed(),
         Type::Uuid => any::<[u8; 16]>().prop_map(Datum::Uuid).boxed(),
         Type::Date => prop_oneof![
             Just(Datum::Date(Date::INFINITY)),

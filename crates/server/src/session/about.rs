@@ -38,7 +38,7 @@ impl Conversation {
         Ok(match control {
             Control::Show(name) if name == "all" => ["name", "setting"].map(text_column).into(),
             Control::Fetch(fetch) if fetch.is_move => Arc::new([]),
-            Control::Fetch(fetch) => Arc::clone(&self.cursors.look(&fetch.cursor)?.columns),
+            Control::Fetch(fetch) => self.columns_of_cursor(&fetch.cursor)?,
             Control::Show(name) => Arc::new([text_column(&self.settings.show(name)?.0)]),
             _ => Arc::new([]),
         })
@@ -171,7 +171,11 @@ impl Conversation {
         let no_table = |names: &[Written]| names.iter().try_for_each(check);
         let (tag, missing) = match own {
             Own::Refused(word) => {
-                return Err(Error::unsupported(format!("{word} is not supported"), ""));
+                let hint = match word.as_str() {
+                    "ALTER DATABASE ... SET" => "Set it in the options of each connection.",
+                    _ => "",
+                };
+                return Err(Error::unsupported(format!("{word} is not supported"), hint));
             }
             Own::Checkpoint | Own::Database(_) => unreachable!("they are done before"),
             Own::Vacuum(tables) => ("VACUUM", no_table(tables)),

@@ -75,6 +75,9 @@ impl Conversation {
 
     /// FETCH or MOVE: goes with a cursor; the rows that it comes to, or how many there are.
     pub(super) fn fetch(&mut self, fetch: &Fetch, shape: &Shape) -> Result<Answer> {
+        if self.is_portal(&fetch.cursor) {
+            return self.fetch_portal(fetch, shape);
+        }
         let cursor = self.cursors.get(&fetch.cursor)?;
         if fetch.is_move {
             let count = cursor.go(fetch.to, true)?.len();
@@ -94,6 +97,10 @@ impl Conversation {
             self.cursors.clear();
             return Ok("CLOSE CURSOR ALL");
         };
+        if self.is_portal(name) {
+            self.portals.remove(name);
+            return Ok("CLOSE CURSOR");
+        }
         self.cursors.get(name)?;
         self.cursors.remove(name);
         Ok("CLOSE CURSOR")

@@ -22,6 +22,7 @@ mod modes;
 mod panics;
 mod planned;
 mod portal;
+mod portal_rows;
 mod queue;
 mod segment;
 mod sending;

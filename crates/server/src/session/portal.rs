@@ -212,7 +212,10 @@ impl Conversation {
             self.open_implicit().await?;
         }
         let answer = match &prepared.work {
-            Work::Control(control) => self.control(control, shape).await?,
+            Work::Control(control) => {
+                self.begin_fetch(control).await?;
+                self.control(control, shape).await?
+            }
             work => self.about_work(work, values).await?,
         };
         if !prepared.has_rows() {

@@ -156,6 +156,7 @@ impl Conversation {
         let statement = match &prepared.work {
             Work::Nothing => return Ok(()),
             Work::Control(control) => {
+                self.begin_fetch(control).await?;
                 let answer = self.control(control, &shape).await?;
                 self.local_answer(&answer, &shape, false);
                 return Ok(());

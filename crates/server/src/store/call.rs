@@ -132,6 +132,7 @@ enum TagKind {
     Update,
     Delete,
     Copy,
+    Merge,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -148,6 +149,7 @@ pub(super) fn encode_answer(answer: sql::run::Answer) -> Vec<u8> {
         Tag::Update(count) => (TagKind::Update, count),
         Tag::Delete(count) => (TagKind::Delete, count),
         Tag::Copy(count) => (TagKind::Copy, count),
+        Tag::Merge(count) => (TagKind::Merge, count),
     };
     let values = |row: Vec<Datum>| row.into_iter().map(Value).collect();
     let rows = answer.rows.into_iter().map(values).collect();
@@ -164,6 +166,7 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Result<sql::run::Answer> {
         TagKind::Update => Tag::Update(count),
         TagKind::Delete => Tag::Delete(count),
         TagKind::Copy => Tag::Copy(count),
+        TagKind::Merge => Tag::Merge(count),
     };
     let data = |row: Vec<Value>| row.into_iter().map(|value| value.0).collect();
     Ok(sql::run::Answer { tag, rows: answered.rows.into_iter().map(data).collect() })

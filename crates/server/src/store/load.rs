@@ -217,7 +217,8 @@ impl Load {
         delta.drop_table(&self.table);
         let (relation, columns) =
             (self.parts.unlinked.relation.clone(), self.table.columns.clone());
-        delta.put_table(&Table { relation, columns });
+        let row_security = self.table.row_security;
+        delta.put_table(&Table { relation, columns, row_security });
         shared.write(&catalog, &delta).await?;
         self.parts.unlinked.keep();
         drop(alone);

@@ -3,6 +3,37 @@
 
 use crate::support::{Client, Server, bind, execute, message, parse, run, with_table_a};
 
+/// Drivers bind a portal and go on with it by its name.
+#[test]
+fn sql_goes_on_with_the_rows_of_a_portal_and_closes_it() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.segment(&[run("BEGIN")]);
+    let three = "SELECT g FROM generate_series(1, 9) g";
+    let said = client.segment(&[parse("", three), bind("p", "", &[])]);
+    assert_eq!(said[..2], ["parsed", "bound"], "{said:?}");
+    let mut check = |text: &str, expected: &[&str]| {
+        let said = client.segment(&[run(text)]);
+        let found: Vec<&str> = said.iter().map(String::as_str).collect();
+        assert!(expected.iter().all(|line| found.contains(line)), "{text}: {said:?}");
+    };
+    check("MOVE FORWARD 3 FROM p", &["MOVE 3"]);
+    check("FETCH 2 FROM p", &["row 4", "row 5", "FETCH 2"]);
+    check("FETCH RELATIVE 2 FROM p", &["row 7", "FETCH 1"]);
+    let said = client.segment(&[execute("p", 1)]);
+    assert_eq!(said[..2], ["row 8", "suspended"], "{said:?}");
+    let mut check = |text: &str, expected: &[&str]| {
+        let said = client.segment(&[run(text)]);
+        let found: Vec<&str> = said.iter().map(String::as_str).collect();
+        assert!(expected.iter().all(|line| found.contains(line)), "{text}: {said:?}");
+    };
+    check("FETCH ALL FROM p", &["row 9", "FETCH 1"]);
+    check("FETCH NEXT FROM p", &["FETCH 0"]);
+    check("CLOSE p", &["CLOSE CURSOR"]);
+    let said = client.segment(&[run("FETCH NEXT FROM p")]);
+    assert!(said[0].contains("34000"), "{said:?}");
+}
+
 /// A statement, bound as portal `p`, which is run with these limits in one segment.
 fn check(client: &mut Client, text: &str, limits: &[u32], expected: &[&str]) {
     let mut messages = vec![parse("", text), bind("p", "", &[])];

@@ -170,7 +170,10 @@ impl Coercer<'_> {
         let becomes_char = kind.ty == Type::Char
             && kind.modifier.length().is_some()
             && bound.ty().is_some_and(|from| from.is_text() && from != Type::Char);
-        if becomes_char {
+        // How many bits a number becomes says the length.
+        let becomes_bits = kind.ty == Type::Bit
+            && bound.ty().is_some_and(|from| from.is_integer() && may_cast(from, kind.ty, willing));
+        if becomes_char || becomes_bits {
             return Ok(bound.cast_to(kind, willing));
         }
         let coerced = match &bound.form {

@@ -12,7 +12,7 @@ use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, InTarget, Query,
     Subscript, UnaryOperator, Value as Literal,
 };
-use values::{Array, Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
+use values::{Array, Bits, Datum, Error, Modifier, Numeric, Position, Result, SqlState, Type};
 
 /// The most operations of one expression.
 const OPERATIONS_MAX: usize = 1 << 20;
@@ -251,6 +251,8 @@ impl Binder<'_> {
             Literal::DollarQuotedString(text) => {
                 Bound::untyped(Form::Literal(text.value.clone()), None)
             }
+            Literal::SingleQuotedByteStringLiteral(digits) => bits(&format!("b{digits}"))?,
+            Literal::HexStringLiteral(digits) => bits(&format!("x{digits}"))?,
             Literal::Boolean(value) => Bound::constant(Datum::Bool(*value), Type::Bool),
             Literal::Null => Bound::untyped(Form::Null, None),
             Literal::Placeholder(name) => {
@@ -373,6 +375,10 @@ impl Binder<'_> {
             UnaryOperator::BitwiseNot if bound.ty().is_some_and(Type::is_integer) => {
                 let ty = bound.ty().unwrap_or(Type::Int4);
                 Ok(call(Function::BitNot, vec![bound], ty))
+            }
+            UnaryOperator::BitwiseNot if bound.ty().is_some_and(Type::is_bits) => {
+                let bound = self.coerce(bound, Type::Bit, Willing::Implicit)?;
+                Ok(call(Function::BitNot, vec![bound], Type::Bit))
             }
             UnaryOperator::PGAbs if bound.ty().is_some_and(Type::is_number) => {
                 let ty = bound.ty().unwrap_or(Type::Float8);
@@ -616,6 +622,11 @@ fn number(digits: &str) -> Result<Bound> {
         return Ok(Bound::constant(Datum::Int8(value), Type::Int8));
     }
     Ok(Bound::constant(Datum::Numeric(digits.parse::<Numeric>()?), Type::Numeric))
+}
+
+/// A literal of bits.
+fn bits(digits: &str) -> Result<Bound> {
+    Ok(Bound::constant(Datum::Bits(Bits::parse(digits)?), Type::Bit))
 }
 
 /// A call, its arguments before it.

@@ -2,6 +2,7 @@
 
 use super::aggregates::{Written, aggregate_named};
 use super::binder::{Binder, name_of};
+use super::bits::is_bits;
 use super::coerce::{Bound, Form};
 use super::door::check_any_call;
 use super::expression::{call, unsupported, word};
@@ -322,6 +323,11 @@ impl Binder<'_> {
     fn named(&mut self, name: &str, mut all: Vec<Bound>) -> Result<Option<Bound>> {
         use Type::{Int4, Text};
         let texts = [Text, Text, Text];
+        if all.first().is_some_and(is_bits)
+            && let Some(found) = self.bytes_function(name, &all)?
+        {
+            return Ok(Some(found));
+        }
         let found = match (name, all.len()) {
             ("length", 1) if all[0].ty() == Some(Type::Bytea) => call(Function::Length, all, Int4),
             ("octet_length", 1) if all[0].ty() == Some(Type::Bytea) => {

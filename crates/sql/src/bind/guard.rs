@@ -25,7 +25,9 @@ impl Touch {
             Plan::Update(update) => Touch::of_assignments(&update.assignments),
             Plan::Delete(_) => Touch::of_removal(),
             Plan::Composed(plan) => Touch::of_main(&plan.main),
-            Plan::Select(_) | Plan::Guarded(_) | Plan::Writing(_) => Touch::default(),
+            Plan::Select(_) | Plan::Guarded(_) | Plan::Writing(_) | Plan::Merge(_) => {
+                Touch::default()
+            }
         }
     }
 

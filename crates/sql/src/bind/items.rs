@@ -261,6 +261,7 @@ fn cast_name(ty: Type) -> String {
         Type::Time => "time",
         Type::Timestamp => "timestamp",
         Type::Timestamptz => "timestamptz",
+        Type::Varbit => "varbit",
         other => return other.name(),
     };
     short.to_owned()

@@ -44,6 +44,8 @@ pub(crate) fn kind_of(catalog: &Catalog, data_type: &DataType) -> Result<Kind> {
         DataType::Char(None) | DataType::Character(None) => (Type::Char, vec![1]),
         DataType::Char(length) | DataType::Character(length) => (Type::Char, length_of(length)),
         DataType::Bytea => (Type::Bytea, vec![]),
+        DataType::Bit(length) => (Type::Bit, vec![digit_or_one(length)]),
+        DataType::BitVarying(length) | DataType::VarBit(length) => (Type::Varbit, digits(length)),
         DataType::Uuid => (Type::Uuid, vec![]),
         DataType::Date => (Type::Date, vec![]),
         DataType::Timestamp(precision, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
@@ -74,6 +76,10 @@ pub(crate) fn kind_of(catalog: &Catalog, data_type: &DataType) -> Result<Kind> {
         _ => return Err(unknown()),
     };
     Ok(Kind { ty, modifier: Modifier::of(ty, &arguments)? })
+}
+
+fn digit_or_one(digits: &Option<u64>) -> i64 {
+    digits.map_or(1, |digits| i64::try_from(digits).unwrap_or(i64::MAX))
 }
 
 /// The type of an interval with these fields, such as `HOUR TO SECOND`, and so many digits of the
@@ -109,13 +115,10 @@ pub(crate) fn kind_of_interval(written: &Interval) -> Result<Kind> {
 
 /// Types of PostgreSQL that are not here.
 const REFUSED: &[&str] = &[
-    "bit",
     "box",
-    "cidr",
     "circle",
     "daterange",
     "hstore",
-    "inet",
     "int4range",
     "int8range",
     "line",
@@ -135,7 +138,6 @@ const REFUSED: &[&str] = &[
     "tsrange",
     "tstzrange",
     "tsvector",
-    "varbit",
     "xml",
     "citext",
 ];
@@ -224,6 +226,20 @@ pub(super) fn may_cast(from: Type, to: Type, willing: Willing) -> bool {
     if to == Type::Time && matches!(from, Type::Timestamp | Type::Timestamptz | Type::Interval) {
         return willing >= Willing::Assignment;
     }
+    if (from, to) == (Type::Cidr, Type::Inet) {
+        return true;
+    }
+    if (from, to) == (Type::Inet, Type::Cidr) {
+        return willing >= Willing::Assignment;
+    }
+    if from.is_bits() && to.is_bits() {
+        return true;
+    }
+    if matches!((from, to), (Type::Int4 | Type::Int8, Type::Bit))
+        || matches!((from, to), (Type::Bit, Type::Int4 | Type::Int8))
+    {
+        return willing == Willing::Explicit;
+    }
     if (from, to) == (Type::Time, Type::Interval) {
         return true;
     }
@@ -293,11 +309,16 @@ pub(super) fn compared(left: Type, right: Type) -> Option<Type> {
 
 /// Refuses values that nothing compares: `json` may say the same in several ways.
 pub(super) fn check_compares(ty: Option<Type>, operator: &str) -> Result<()> {
-    if ty != Some(Type::Json) {
-        return Ok(());
-    }
-    let message = format!("could not identify an {operator} operator for type json");
-    Err(Error::new(SqlState::UNDEFINED_FUNCTION, message).with_hint("Cast it to jsonb."))
+    let Some(ty @ (Type::Json | Type::Jsonpath)) = ty else { return Ok(()) };
+    let message = format!("could not identify an {operator} operator for type {}", ty.name());
+    let error = Error::new(SqlState::UNDEFINED_FUNCTION, message);
+    Err(match (ty, operator) {
+        (Type::Json, _) => error.with_hint("Cast it to jsonb."),
+        (_, "ordering") => {
+            error.with_hint("Use an explicit ordering operator or modify the query.")
+        }
+        _ => error,
+    })
 }
 
 /// The quantifier of a comparison with the rows of a query.

@@ -1,10 +1,12 @@
 //! Functions of numbers, and of bytes.
 
 use super::binder::Binder;
+use super::bits;
 use super::coerce::Bound;
 use super::described::{Described, described};
 use super::expression::{call, word};
 use super::kinds::Willing;
+use super::networks;
 use crate::ir::{ByteFunction, Function, MathFunction, TextFunction};
 use values::{Datum, Error, Result, Type};
 
@@ -111,10 +113,13 @@ impl Binder<'_> {
 
     /// A function of text that bytes have, too, of bytes.
     pub(super) fn bytes_function(&mut self, name: &str, all: &[Bound]) -> Result<Option<Bound>> {
-        if all.first().and_then(Bound::ty) != Some(Type::Bytea) {
-            return Ok(None);
-        }
-        let Some(found) = bytes_function(name, all.len()) else { return Ok(None) };
+        let found = match all.first().and_then(Bound::ty) {
+            Some(Type::Bytea) => bytes_function(name, all.len()),
+            Some(ty) if ty.is_network() => networks::function_named(name, all.len()),
+            Some(ty) if ty.is_bits() => bits::function_named(name, all.len()),
+            _ => None,
+        };
+        let Some(found) = found else { return Ok(None) };
         let all = self.coerced(all.to_vec(), found.arguments)?;
         Ok(Some(call(found.function, all, found.result)))
     }

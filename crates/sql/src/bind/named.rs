@@ -7,7 +7,7 @@ use super::described::{Described, described};
 use super::expression::{call, word};
 use super::functions::is_field_of_date;
 use super::kinds::Willing;
-use crate::ir::{Function, Kind, Op, Random, TimeFunction};
+use crate::ir::{Function, Kind, Op, PathQuery, Random, TimeFunction};
 use values::{Datum, Error, Result, Type};
 
 fn function_named(name: &str, count: usize) -> Option<Described<Function>> {
@@ -128,6 +128,10 @@ impl Binder<'_> {
                 let all = self.coerced(all, &[Type::Text, Type::Int4, Type::Text])?;
                 call(function, all, Type::Text)
             }
+            ("jsonb_path_exists", 2..=4) => self.json_query(PathQuery::Exists, all, false)?,
+            ("jsonb_path_match", 2..=4) => self.json_query(PathQuery::Match, all, false)?,
+            ("jsonb_path_query_array", 2..=4) => self.json_query(PathQuery::All, all, false)?,
+            ("jsonb_path_query_first", 2..=4) => self.json_query(PathQuery::First, all, false)?,
             ("bit_length", 1) => {
                 let ty = if all[0].ty() == Some(Type::Bytea) { Type::Bytea } else { Type::Text };
                 let bytes = call(Function::OctetLength, self.coerced(all, &[ty])?, Type::Int4);

@@ -5,7 +5,7 @@ use super::coerce::{Bound, Form};
 use super::expression::{call, negate_if, no_operator};
 use super::kinds::{Willing, common, compared};
 use super::row_values::{check_width, values_of};
-use crate::ir::{Function, Op};
+use crate::ir::{Function, Op, PathQuery};
 use sqlparser::ast::{BinaryOperator, Expr};
 use values::{Error, Result, SqlState, Type};
 
@@ -89,12 +89,20 @@ impl Binder<'_> {
             BinaryOperator::PGNotILikeMatch => text(self, Function::ILike, true),
             BinaryOperator::PGStartsWith => text(self, Function::StartsWith, false),
             BinaryOperator::AtQuestion | BinaryOperator::AtAt => {
-                let message = format!("operator {op} is not supported");
-                Err(Error::unsupported(message, "There are no JSON paths and no text search."))
+                let left = self.jsonb(left, &shown)?;
+                let query = match op {
+                    BinaryOperator::AtAt => PathQuery::Match,
+                    _ => PathQuery::Exists,
+                };
+                self.json_query(query, vec![left, right], true)
             }
             BinaryOperator::AtArrow => self.containment(left, right, &shown),
             BinaryOperator::ArrowAt => self.containment(right, left, &shown),
             BinaryOperator::PGOverlap => {
+                let function = Function::ArrayOverlaps;
+                if let Some(bound) = self.of_networks(function, &left, &right)? {
+                    return Ok(bound);
+                }
                 let all = self.alike_arrays(left, right, &shown)?;
                 Ok(call(Function::ArrayOverlaps, all, Type::Bool))
             }
@@ -168,6 +176,12 @@ impl Binder<'_> {
         op: &BinaryOperator,
         right: Bound,
     ) -> Result<Bound> {
+        if let Some(bound) = self.of_bits(function, &left, &right)? {
+            return Ok(bound);
+        }
+        if let Some(bound) = self.of_networks(function, &left, &right)? {
+            return Ok(bound);
+        }
         let Some(ty) = left.ty().filter(|ty| ty.is_integer()) else {
             let shown = format!("{} {op} {}", left.type_name(), right.type_name());
             return Err(no_operator(&shown));
@@ -237,7 +251,8 @@ impl Binder<'_> {
             return Err(no_operator(&format!("{left} {op} {right}")));
         }
         let shown = format!("{} {op} {}", left.type_name(), right.type_name());
-        if [&left, &right].iter().any(|bound| bound.ty() == Some(Type::Json)) {
+        let compares_not = |ty| matches!(ty, Some(Type::Json | Type::Jsonpath));
+        if [&left, &right].iter().any(|bound| compares_not(bound.ty())) {
             return Err(no_operator(&shown));
         }
         let ty = match (left.ty(), right.ty()) {
@@ -255,6 +270,9 @@ impl Binder<'_> {
         right: Bound,
     ) -> Result<Bound> {
         if let Some(bound) = self.of_times(function, &left, &right)? {
+            return Ok(bound);
+        }
+        if let Some(bound) = self.of_bits(function, &left, &right)? {
             return Ok(bound);
         }
         if left.ty() == Some(Type::Jsonb) && function == Function::Subtract {
@@ -378,6 +396,9 @@ impl Binder<'_> {
         if left.ty() == Some(Type::Bytea) && right.ty().is_none_or(|ty| ty == Type::Bytea) {
             let right = self.coerce(right, Type::Bytea, Willing::Implicit)?;
             return Ok(call(Function::Concat, vec![left, right], Type::Bytea));
+        }
+        if let Some(bound) = self.of_bits(Function::Concat, &left, &right)? {
+            return Ok(bound);
         }
         let text = |bound: &Bound| bound.ty().is_none_or(Type::is_text);
         let whole = |bound: &Bound| {

@@ -74,7 +74,11 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
         let prepared = binder.prepared(catalog, plan, columns)?;
         return Ok(Prepared { copy: Some(form), ..prepared });
     }
-    let (main, columns) = match &statement.tree {
+    let merged = match &statement.tree {
+        Tree::Merge(merge) => Some(super::merge::as_written(merge)?),
+        _ => None,
+    };
+    let (main, columns) = match merged.as_ref().unwrap_or(&statement.tree) {
         Tree::Query(query) => match binder.statement(query)? {
             Whole::Written(tree) => binder.written_main(tree)?,
             Whole::Query(query) => {
@@ -96,7 +100,8 @@ pub fn prepare(catalog: &Catalog, statement: &Statement, options: &Options) -> R
             let mains = std::mem::take(&mut binder.parts).into_iter().chain([main]);
             let part = |main| super::guard::part(catalog, main);
             let parts = mains.map(part).collect::<Result<Vec<_>>>()?;
-            Plan::Writing(Box::new(Writing { queries, parts }))
+            let writing = Box::new(Writing { queries, parts });
+            if merged.is_some() { Plan::Merge(writing) } else { Plan::Writing(writing) }
         }
         Main::Insert(plan) if queries.is_empty() => Plan::Insert(plan),
         Main::Update(plan) if queries.is_empty() => Plan::Update(plan),

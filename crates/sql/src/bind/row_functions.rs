@@ -5,14 +5,16 @@ use super::binder::{Binder, Level, name_of, unsupported};
 use super::copies::check_copies;
 use super::door::check_call;
 use super::from::{FromItem, FromRows};
-use super::items::{identity, shown_name};
+use super::items::identity;
+use super::json_paths::with_defaults;
 use super::kinds::Willing;
+use super::row_calls::take_calls;
 use super::scope::AMONG_COLUMNS;
 use crate::ir::{Input, JoinKind, Kind, Query, RowsCall, RowsFunction, Select};
 use crate::system::{Known, TABLE_ID};
 use sqlparser::ast::{
-    AccessExpr, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, SelectItem, TableAlias, TableFactor, Value as SqlValue,
+    Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    Ident, ObjectName, SelectItem, TableAlias, TableFactor, Value as SqlValue,
 };
 use std::borrow::Cow;
 use values::{Error, Modifier, Result, SqlState, Type};
@@ -25,7 +27,7 @@ struct Called<'e> {
 }
 
 /// The function with this name, which may have its schema before it.
-fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
+pub(super) fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
     let parts = name.0.iter().map(|part| part.as_ident().map(name_of));
     let own = match &parts.collect::<Option<Vec<_>>>()?[..] {
         [own] => own.clone(),
@@ -43,6 +45,7 @@ fn function_named(name: &ObjectName) -> Option<(String, RowsFunction)> {
         "jsonb_array_elements" => RowsFunction::JsonItems,
         "jsonb_array_elements_text" => RowsFunction::JsonItemsText,
         "jsonb_object_keys" => RowsFunction::JsonKeys,
+        "jsonb_path_query" => RowsFunction::JsonQuery,
         "regexp_matches" => RowsFunction::RegexMatches,
         "regexp_split_to_table" => RowsFunction::RegexParts,
         "string_to_table" => RowsFunction::TextParts,
@@ -241,10 +244,14 @@ impl Binder<'_> {
         items: &mut Vec<FromItem>,
     ) -> Result<Vec<SelectItem>> {
         let mut projection = projection.to_vec();
+        let mut found = Vec::new();
+        for item in &mut projection {
+            let taken = take_calls(item, &mut found);
+            let last = found.last().and_then(|call| self.position(&call.name));
+            taken.map_err(|error| error.at(last))?;
+        }
         let mut calls = Vec::new();
-        let found: Vec<Expr> = projection.iter_mut().filter_map(take_call).collect();
-        for expr in &found {
-            let Expr::Function(function) = expr else { continue };
+        for function in &found {
             let arguments = match &function.args {
                 FunctionArguments::List(list) => &list.args[..],
                 _ => &[],
@@ -266,11 +273,6 @@ impl Binder<'_> {
         self.scope.add_qualified(AMONG_COLUMNS, width, columns);
         let item = FromItem { kind: JoinKind::Inner, begin, width, rows, on: Vec::new() };
         self.add_item(item, items)?;
-        for (at, place) in projection.iter_mut().filter_map(taken).enumerate() {
-            let parts = [AMONG_COLUMNS.to_owned(), at.to_string()];
-            *place =
-                Expr::CompoundIdentifier(parts.map(|part| Ident::with_quote('"', part)).into());
-        }
         Ok(projection)
     }
 
@@ -319,6 +321,9 @@ impl Binder<'_> {
         if is_pattern && all.len() == 2 {
             all.push(super::expression::word(""));
         }
+        if function == RowsFunction::JsonQuery && matches!(all.len(), 2 | 3) {
+            all = with_defaults(all, false);
+        }
         let count = all.len();
         let types: Vec<Option<Type>> = all.iter().map(|bound| bound.ty()).collect();
         let shown: Vec<String> = all.iter().map(|bound| bound.type_name()).collect();
@@ -336,17 +341,8 @@ impl Binder<'_> {
                 let own = if types.iter().any(zoned) { Type::Timestamptz } else { Type::Timestamp };
                 (vec![Some(own), Some(own), Some(Type::Interval)], own)
             }
-            (
-                RowsFunction::JsonItems
-                | RowsFunction::JsonItemsText
-                | RowsFunction::JsonKeys
-                | RowsFunction::JsonValues
-                | RowsFunction::JsonValuesText,
-                None,
-            ) if count == 1 => {
-                let is_json =
-                    matches!(function, RowsFunction::JsonItems | RowsFunction::JsonValues);
-                (vec![Some(Type::Jsonb)], if is_json { Type::Jsonb } else { Type::Text })
+            (function, None) if of_json(function, count).is_some() => {
+                of_json(function, count).expect("it was looked at")
             }
             (RowsFunction::Series, None) if count == 2 || count == 3 => {
                 let is_long = types.contains(&Some(Type::Int8));
@@ -383,6 +379,22 @@ impl Binder<'_> {
     }
 }
 
+/// The types of the arguments of a function of JSON, and that of its results.
+fn of_json(function: RowsFunction, count: usize) -> Option<(Vec<Option<Type>>, Type)> {
+    let result = match function {
+        RowsFunction::JsonItems | RowsFunction::JsonValues => Type::Jsonb,
+        RowsFunction::JsonItemsText | RowsFunction::JsonKeys | RowsFunction::JsonValuesText => {
+            Type::Text
+        }
+        RowsFunction::JsonQuery if count == 4 => {
+            let all = [Type::Jsonb, Type::Jsonpath, Type::Jsonb, Type::Bool];
+            return Some((all.map(Some).to_vec(), Type::Jsonb));
+        }
+        _ => return None,
+    };
+    (count == 1).then(|| (vec![Some(Type::Jsonb)], result))
+}
+
 /// The type of what a function makes of a text.
 fn part_of_text(function: RowsFunction) -> Type {
     if function == RowsFunction::RegexMatches { array_of(Type::Text) } else { Type::Text }
@@ -398,50 +410,4 @@ fn is_of_times(types: &[Option<Type>]) -> bool {
         matches!(ty, Some(Type::Date | Type::Timestamp | Type::Timestamptz | Type::Interval))
     };
     types.iter().any(of_time)
-}
-
-/// What a field is selected of: `(whole).field`.
-fn record_of(expr: &mut Expr) -> &mut Expr {
-    let is_field = match expr {
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            matches!(**root, Expr::Nested(_)) && matches!(access_chain[..], [AccessExpr::Dot(_)])
-        }
-        _ => false,
-    };
-    if !is_field {
-        return expr;
-    }
-    let Expr::CompoundFieldAccess { root, .. } = expr else { unreachable!("it was looked at") };
-    let Expr::Nested(whole) = &mut **root else { unreachable!("it was looked at") };
-    whole
-}
-
-/// Takes a call of a function of rows out of a column, which keeps its name.
-fn take_call(item: &mut SelectItem) -> Option<Expr> {
-    let expr = match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr,
-        _ => return None,
-    };
-    let name = shown_name(expr);
-    let whole = record_of(expr);
-    let Expr::Function(function) = &whole else { return None };
-    function_named(&function.name)?;
-    let call = std::mem::replace(whole, Expr::Identifier(Ident::new(AMONG_COLUMNS)));
-    if let SelectItem::UnnamedExpr(expr) = item {
-        let alias = Ident::with_quote('"', name);
-        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
-    }
-    Some(call)
-}
-
-/// The place of a call that was taken out.
-fn taken(item: &mut SelectItem) -> Option<&mut Expr> {
-    match item {
-        SelectItem::ExprWithAlias { expr, .. } => {
-            let expr = record_of(expr);
-            let is_place = matches!(expr, Expr::Identifier(own) if own.value == AMONG_COLUMNS);
-            is_place.then_some(expr)
-        }
-        _ => None,
-    }
 }

@@ -59,7 +59,7 @@ impl Delta {
         let is_temporary = |op: &Op| matches!(op, Op::Next(id) if id.is_temporary());
         self.names_temporary |= !relation.id.is_temporary()
             && defaults.flat_map(|default| &default.code).any(is_temporary);
-        self.rows.push((key(TABLE, table.relation.id), Some(to_bytes(table))));
+        self.rows.push((key(TABLE, table.relation.id), Some(table.to_row())));
     }
 
     /// Removes a table; the keys of its rows and entries lead nowhere.

@@ -16,7 +16,9 @@ pub use casts::{Cast, CastUse};
 pub use comments::{Comment, Commented};
 pub use delta::{Delta, in_pieces_key, prefix};
 pub use path::{NAME, Path, Place, SYSTEM_SCHEMAS, Written};
-pub use schema::{ColumnInfo, ForeignKey, Identity, Sequence, Table, Used, View, ViewColumn};
+pub use schema::{
+    ColumnInfo, ForeignKey, Identity, RowSecurity, Sequence, Table, Used, View, ViewColumn,
+};
 pub use schemas::missing_schema;
 pub use snapshot::{Catalog, Objects};
 pub use temporary::{OnCommit, Temporary, mixed};

@@ -2,6 +2,7 @@
 
 use crate::ir::{
     ColumnNumber, Deferral, Expression, Kind, Name, ObjectId, Referential, Relation, from_bytes,
+    to_bytes,
 };
 use serde::{Deserialize, Serialize};
 use values::{Result, Type};
@@ -13,6 +14,25 @@ pub struct Table {
     pub relation: Relation,
     /// The rest about each column.
     pub columns: Vec<ColumnInfo>,
+    /// What ALTER TABLE says of row-level security.
+    pub row_security: RowSecurity,
+}
+
+/// Whether policies apply to the rows of a table. There are none, and the one user is exempt from
+/// them as their owner, so this is only shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowSecurity {
+    /// ENABLE ROW LEVEL SECURITY
+    pub is_enabled: bool,
+    /// FORCE ROW LEVEL SECURITY
+    pub is_forced: bool,
+}
+
+/// A table in the form that says nothing of row-level security, which most tables have.
+#[derive(Serialize, Deserialize)]
+struct PlainTable<R, C> {
+    relation: R,
+    columns: C,
 }
 
 /// What a plan of reads does not need of a column.
@@ -155,6 +175,24 @@ pub struct Used {
 }
 
 impl Table {
+    /// The table of a row of the catalog.
+    pub(super) fn read(row: &[u8]) -> Result<Table> {
+        const WHAT: &str = "table of the catalog";
+        let Ok(PlainTable { relation, columns }) = from_bytes(row, WHAT) else {
+            return from_bytes(row, WHAT);
+        };
+        Ok(Table { relation, columns, row_security: RowSecurity::default() })
+    }
+
+    /// The row of the catalog.
+    pub(super) fn to_row(&self) -> Vec<u8> {
+        let Table { relation, columns, row_security } = self;
+        match *row_security == RowSecurity::default() {
+            true => to_bytes(&PlainTable { relation, columns }),
+            false => to_bytes(self),
+        }
+    }
+
     /// The number of a column that statements can name.
     pub fn column(&self, name: &str) -> Option<ColumnNumber> {
         let named = |column: &crate::ir::Column| !column.is_hidden() && column.name == name;
@@ -181,6 +219,30 @@ mod tests {
         for end in 0..row.len() {
             assert!(Sequence::read(&row[..end]).is_err(), "{end}");
         }
+    }
+
+    /// The bytes that stores have of tables of which nothing was said.
+    #[test]
+    fn rows_of_tables_without_row_security_have_no_bytes_for_it() {
+        let relation = Relation {
+            id: ObjectId::new(16_384),
+            name: Name::public("t"),
+            space: crate::ir::Space::Row256,
+            columns: Vec::new(),
+            primary_name: String::new(),
+            primary: Vec::new(),
+            indexes: Vec::new(),
+            checks: Vec::new(),
+        };
+        let plain = to_bytes(&(&relation, Vec::<ColumnInfo>::new()));
+        let mut table = Table { relation, columns: Vec::new(), row_security: Default::default() };
+        assert_eq!(table.to_row(), plain);
+        assert_eq!(Table::read(&plain).unwrap(), table);
+        table.row_security.is_forced = true;
+        let row = table.to_row();
+        assert_eq!(row, [&plain[..], &[0, 1]].concat());
+        assert_eq!(Table::read(&row).unwrap(), table);
+        assert!(Table::read(&row[..row.len() - 1]).is_err());
     }
 
     /// The bytes that stores have of before constraints could be deferred.

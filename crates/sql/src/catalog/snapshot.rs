@@ -183,7 +183,7 @@ impl Objects {
         };
         match (kind, row) {
             (TABLE, Some(row)) => {
-                let table: Table = from_bytes(row, "table of the catalog")?;
+                let table = Table::read(row)?;
                 table.relation.check()?;
                 if table.relation.id != id || table.columns.len() != table.relation.columns.len() {
                     return Err(Error::corrupted("table of the catalog is damaged"));

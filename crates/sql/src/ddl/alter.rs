@@ -191,6 +191,18 @@ impl Altering<'_> {
             }
             // All objects belong to the one user.
             AlterTableOperation::OwnerTo { .. } => Ok(()),
+            AlterTableOperation::EnableRowLevelSecurity
+            | AlterTableOperation::DisableRowLevelSecurity => {
+                let is_enabled = *operation == AlterTableOperation::EnableRowLevelSecurity;
+                self.draft.table.row_security.is_enabled = is_enabled;
+                Ok(())
+            }
+            AlterTableOperation::ForceRowLevelSecurity
+            | AlterTableOperation::NoForceRowLevelSecurity => {
+                let is_forced = *operation == AlterTableOperation::ForceRowLevelSecurity;
+                self.draft.table.row_security.is_forced = is_forced;
+                Ok(())
+            }
             other => Err(unsupported(&format!("ALTER TABLE {other}"))),
         }
     }

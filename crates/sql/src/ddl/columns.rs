@@ -114,7 +114,7 @@ impl Draft<'_> {
             }
             ColumnOption::Unique(key) => {
                 check_unique(key)?;
-                self.add_unique(constraint, &[NamedColumn::plain(name)])?;
+                self.add_unique(constraint, &[NamedColumn::plain(name)], key)?;
             }
             ColumnOption::Check(check) => {
                 check_check(check)?;
@@ -197,7 +197,7 @@ impl Draft<'_> {
             TableConstraint::Unique(key) => {
                 check_unique(key)?;
                 let columns = named_columns(&key.columns)?;
-                self.add_unique(key.name.as_ref().map(name_of), &columns)
+                self.add_unique(key.name.as_ref().map(name_of), &columns, key)
             }
             TableConstraint::Check(check) => {
                 check_check(check)?;

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, Delta, mixed};
 use crate::parse::Statement;
 use crate::run::{Context, Rows};
 use sqlparser::ast::{AlterIndexOperation, ObjectType, Statement as Tree};
-use values::Result;
+use values::{Error, Result};
 
 /// The tag of DO.
 const DO: &str = "DO";
@@ -108,12 +108,18 @@ fn defined(
             }
             indexes::rename(catalog, &own, &own.beside(own_name(index_name)?))?
         }
+        Tree::CreatePolicy(_) => return Err(no_policies()),
         Tree::Truncate(tree) => table::truncate(catalog, tree)?,
         Tree::Query(_) => return set_value::set(catalog, statement, context, rows),
         _ => return Ok(None),
     };
     views::refuse_broken(catalog, &definition)?;
     Ok(Some(definition))
+}
+
+fn no_policies() -> Error {
+    let hint = "Let the application, or a view, state which rows a user sees.";
+    Error::unsupported("CREATE POLICY is not supported", hint)
 }
 
 /// DROP

@@ -4,8 +4,8 @@ use crate::bind::{refuse, unsupported};
 use sqlparser::ast::{
     AlterTable, BinaryOperator, CheckConstraint, CreateIndex, CreateTable, CreateTableOptions,
     CreateView, Expr, HiveDistributionStyle, IndexColumn, IndexType, KeyOrIndexDisplay,
-    NullsDistinctOption, OrderByExpr, OrderByOptions, PrimaryKeyConstraint, SqlOption, Truncate,
-    TruncateTableTarget, UniqueConstraint, ViewColumnDef,
+    OrderByExpr, OrderByOptions, PrimaryKeyConstraint, SqlOption, Truncate, TruncateTableTarget,
+    UniqueConstraint, ViewColumnDef,
 };
 use values::Result;
 
@@ -128,8 +128,8 @@ pub(super) fn check_index(tree: &CreateIndex) -> Result<()> {
         concurrently: _,
         r#async,
         if_not_exists: _,
-        include,
-        nulls_distinct,
+        include: _,
+        nulls_distinct: _,
         with,
         predicate: _,
         index_options,
@@ -143,10 +143,6 @@ pub(super) fn check_index(tree: &CreateIndex) -> Result<()> {
     };
     refuse(&[
         (!matches!(using, None | Some(IndexType::BTree)), "an index that is no btree"),
-        (
-            !include.is_empty() || *nulls_distinct == Some(false),
-            "an index with INCLUDE or NULLS NOT DISTINCT",
-        ),
         (!with.iter().all(is_storage), "an option of an index"),
         (*r#async || !index_options.is_empty() || !alter_options.is_empty(), "this form of index"),
     ])?;
@@ -171,15 +167,13 @@ pub(super) fn check_unique(tree: &UniqueConstraint) -> Result<()> {
         index_type_display,
         index_type,
         columns,
-        include,
+        include: _,
         index_options,
         characteristics,
-        nulls_distinct,
+        nulls_distinct: _,
     } = tree;
     refuse(&[
         (characteristics.is_some(), "DEFERRABLE"),
-        (!include.is_empty(), "a constraint with INCLUDE"),
-        (*nulls_distinct == NullsDistinctOption::NotDistinct, "NULLS NOT DISTINCT"),
         (index_name.is_some() || index_type.is_some(), "the index of a constraint"),
         (*index_type_display != KeyOrIndexDisplay::None, "the index of a constraint"),
         (!index_options.is_empty(), "an option of an index"),
@@ -199,7 +193,7 @@ pub(super) fn check_primary(tree: &PrimaryKeyConstraint) -> Result<()> {
     } = tree;
     refuse(&[
         (characteristics.is_some(), "DEFERRABLE"),
-        (!include.is_empty(), "a constraint with INCLUDE"),
+        (!include.is_empty(), "a primary key with INCLUDE"),
         (index_name.is_some() || index_type.is_some(), "the index of a constraint"),
         (!index_options.is_empty(), "an option of an index"),
     ])?;

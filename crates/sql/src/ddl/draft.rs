@@ -6,12 +6,14 @@ use super::sequences::next_value;
 use crate::bind::{Binder, name_of, unsupported};
 use crate::catalog::{Catalog, ColumnInfo, Delta, ForeignKey, Sequence, Table};
 use crate::ir::{
-    Check, Column, ColumnForm, ColumnNumber, Expression, Index, IndexForm, KeyColumn, Kind,
-    ObjectId, Op, Relation, Space, Value,
+    Check, Column, ColumnForm, ColumnNumber, Expression, ExtendedIndex, Index, IndexForm,
+    KeyColumn, Kind, ObjectId, Op, Relation, Space, SpecialIndex, Value,
 };
 use crate::parse::Lines;
 use crate::run::{Context, entry_space_for};
-use sqlparser::ast::{Expr, IndexColumn, OrderBySort};
+use sqlparser::ast::{
+    Expr, Ident, IndexColumn, NullsDistinctOption, OrderBySort, UniqueConstraint,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use values::{Datum, Error, Result, SqlState, Type};
 
@@ -167,16 +169,24 @@ impl<'a> Draft<'a> {
         &mut self,
         name: Option<String>,
         columns: &[NamedColumn],
+        constraint: &UniqueConstraint,
     ) -> Result<()> {
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let mut names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        names.extend(constraint.include.iter().map(name_of));
         let wanted = format!("{}_{}_key", self.table.relation.name, names.join("_"));
         let name = match name {
             Some(name) => self.stated_name(name)?,
             None => self.free_name(&wanted),
         };
         let key = self.key(columns)?;
+        let form = ExtendedIndex {
+            special: SpecialIndex { unique: true, ..SpecialIndex::default() },
+            is_constraint: true,
+            nulls_are_equal: constraint.nulls_distinct == NullsDistinctOption::NotDistinct,
+            included: included(&self.table, &constraint.include)?,
+        };
         let id = self.new_id();
-        let index = new_index(&self.table, id, name, IndexForm::Unique, key);
+        let index = new_index(&self.table, id, name, form.form(), key);
         self.table.relation.indexes.push(index);
         Ok(())
     }
@@ -313,6 +323,18 @@ pub(super) fn key_columns(table: &Table, columns: &[NamedColumn]) -> Result<Vec<
         key.push(KeyColumn { column, descending: *descending, nulls_first: *nulls_first });
     }
     Ok(key)
+}
+
+/// The columns of INCLUDE.
+pub(super) fn included(table: &Table, columns: &[Ident]) -> Result<Vec<ColumnNumber>> {
+    let column = |ident: &Ident| {
+        let name = name_of(ident);
+        table.column(&name).ok_or_else(|| {
+            let message = format!("column \"{name}\" does not exist");
+            Error::new(SqlState::UNDEFINED_COLUMN, message)
+        })
+    };
+    columns.iter().map(column).collect()
 }
 
 /// Refuses types that keys cannot have. Equal values of `character` have one key by their length.

@@ -2,14 +2,17 @@
 
 use super::definition::{Definition, Dropping};
 use super::door::check_index;
-use super::draft::{free_name, kept, key_order, new_index, refuse_key_kind};
+use super::draft::{free_name, included, kept, key_order, new_index, refuse_key_kind};
 use super::foreign::{Needed, drop_needing, hidden_index, hidden_name};
 use super::rebuild::too_many;
 use crate::bind::{
-    Binder, KeyPart, index_column_name, is_index_element, leading_index, own_name, written_name,
+    Binder, KeyPart, index_column_name, is_index_element, leading_index, name_of, own_name,
+    written_name,
 };
 use crate::catalog::{Catalog, Delta, ForeignKey, Table};
-use crate::ir::{ColumnNumber, Index, IndexForm, KeyColumn, Name, Relation, SpecialIndex};
+use crate::ir::{
+    ColumnNumber, ExtendedIndex, Index, IndexForm, KeyColumn, Name, Relation, SpecialIndex,
+};
 use crate::parse::Statement;
 use crate::run::{Context, Pages, Pass, Rows, fill_entry};
 use sqlparser::ast::{CreateIndex, Expr, IndexColumn};
@@ -33,7 +36,7 @@ pub(super) fn create(
     let table = catalog.table(&own).ok_or_else(|| written.missing())?;
     let name = match &tree.name {
         Some(name) => own.beside(own_name(name)?),
-        None => made_name(catalog, &own, &tree.columns),
+        None => made_name(catalog, &own, tree),
     };
     let mut binder = Binder::without_parameters(catalog, &statement.lines, &context.zone);
     binder.over(&own, &table.relation);
@@ -46,11 +49,17 @@ pub(super) fn create(
             special.predicate.push(condition);
         }
     }
+    let form = ExtendedIndex {
+        is_constraint: false,
+        nulls_are_equal: tree.unique && tree.nulls_distinct == Some(false),
+        included: included(table, &tree.include)?,
+        special,
+    };
     // As in PostgreSQL, what is wrong within the statement is told first.
     if catalog.is_named(&name) {
         return Definition::existing(TAG, &name, tree.if_not_exists);
     }
-    let (form, mut delta, mut next) = (special.form(), Delta::default(), Table::clone(table));
+    let (form, mut delta, mut next) = (form.form(), Delta::default(), Table::clone(table));
     let is_same = |own: &&mut Index| own.is_hidden() && own.columns == columns;
     if form == IndexForm::Plain
         && let Some(own) = next.relation.indexes.iter_mut().find(is_same)
@@ -113,18 +122,19 @@ fn key(
 }
 
 /// The name of an index that has none.
-fn made_name(catalog: &Catalog, table: &Name, elements: &[IndexColumn]) -> Name {
+fn made_name(catalog: &Catalog, table: &Name, tree: &CreateIndex) -> Name {
     let mut names = BTreeSet::new();
-    let name = |element: &IndexColumn| {
-        let own = match &element.column.expr {
-            Expr::Identifier(ident) => crate::bind::name_of(ident),
-            expr => index_column_name(expr),
-        };
+    let own = |element: &IndexColumn| match &element.column.expr {
+        Expr::Identifier(ident) => name_of(ident),
+        expr => index_column_name(expr),
+    };
+    let all = tree.columns.iter().map(own).chain(tree.include.iter().map(name_of));
+    let name = |own: String| {
         let own = free_name(&own, |name| names.contains(name));
         names.insert(own.clone());
         own
     };
-    let list: Vec<String> = elements.iter().map(name).collect();
+    let list: Vec<String> = all.map(name).collect();
     let wanted = format!("{table}_{}_idx", list.join("_"));
     table.beside(free_name(&wanted, |name| catalog.is_named(&table.beside(name))))
 }

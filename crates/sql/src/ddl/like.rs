@@ -180,7 +180,12 @@ impl Draft<'_> {
 
     fn add_index_like(&mut self, old: &Relation, like: &Index, places: &Places) -> Result<()> {
         let mut form = like.form.clone();
-        if let IndexForm::Special(special) = &mut form {
+        if let IndexForm::Extended(extended) = &mut form {
+            for column in &mut extended.included {
+                *column = place_of(*column, places)?;
+            }
+        }
+        if let Some(special) = form.special_mut() {
             for condition in &mut special.predicate {
                 *condition = moved(condition, places)?;
             }
@@ -193,7 +198,9 @@ impl Draft<'_> {
             Some(computed) => name_of_computed(self.catalog, old, computed),
             None => self.table.relation.columns[usize::from(key.column)].name.clone(),
         };
-        let names: Vec<String> = columns.iter().map(name).collect();
+        let mut names: Vec<String> = columns.iter().map(name).collect();
+        let of_old = |column: &ColumnNumber| old.columns[usize::from(*column)].name.clone();
+        names.extend(like.included().iter().map(of_old));
         let ending = if like.is_constraint() { "key" } else { "idx" };
         let wanted = format!("{}_{}_{ending}", self.table.relation.name, names.join("_"));
         let (name, id) = (self.free_name(&wanted), self.new_id());

@@ -8,7 +8,7 @@ use super::sequences::{DependentDefaults, replace};
 use super::temporary::name_of_new;
 use super::views::{drop_dependents, refuse_view};
 use crate::bind::written_name;
-use crate::catalog::{Catalog, Delta, Sequence, Table, Written};
+use crate::catalog::{Catalog, Delta, RowSecurity, Sequence, Table, Written};
 use crate::ir::{Name, ObjectId, Relation, SchemaId, Space};
 use crate::parse::{Like, Statement};
 use crate::run::{Context, space_for};
@@ -99,7 +99,7 @@ pub(super) fn new_draft<'a>(
         indexes: Vec::new(),
         checks: Vec::new(),
     };
-    let table = Table { relation, columns: Vec::new() };
+    let table = Table { relation, columns: Vec::new(), row_security: RowSecurity::default() };
     Draft {
         next_id: catalog.next_id().next(),
         names: BTreeSet::from([name.own]),

@@ -318,7 +318,7 @@ fn depended_on(catalog: &Catalog, ty: EnumType, lines: impl Iterator<Item = Stri
 fn refuse_expressions(catalog: &Catalog, ty: EnumType) -> Result<()> {
     let mut lines = Vec::new();
     let shown = catalog.shown_type(Type::Enum(ty));
-    for Table { relation, columns } in catalog.tables().map(|table| &**table) {
+    for Table { relation, columns, .. } in catalog.tables().map(|table| &**table) {
         let own = catalog.shown(&relation.name);
         for (column, info) in relation.columns.iter().zip(columns) {
             let is_own = column.kind.ty.enum_type() == Some(ty) || column.is_hidden();

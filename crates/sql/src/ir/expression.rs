@@ -2,7 +2,8 @@
 
 use super::claim::Claim;
 use super::functions::{
-    ArrayFunction, ByteFunction, MathFunction, PatternFunction, TextFunction, TimeFunction,
+    ArrayFunction, ByteFunction, MathFunction, NetworkFunction, PathQuery, PatternFunction,
+    TextFunction, TimeFunction,
 };
 use super::number::{ColumnNumber, ObjectId, QueryNumber};
 use super::system::SystemFunction;
@@ -225,6 +226,9 @@ pub enum Function {
     MakeRecord,
     /// The row of a table; NULL if it has no value.
     TableRow,
+    /// Of JSON, a path, its variables, and whether it is silent.
+    JsonQuery(PathQuery),
+    Network(NetworkFunction),
 }
 
 /// A random value, another one for each row.

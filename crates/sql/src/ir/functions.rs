@@ -180,3 +180,27 @@ impl Statistic {
         !matches!(self, DeviationPopulation | DeviationSample | VariancePopulation | VarianceSample)
     }
 }
+
+/// What is asked of what a path of JSON finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathQuery {
+    /// `jsonb_path_exists`
+    Exists,
+    /// `jsonb_path_match`
+    Match,
+    /// `jsonb_path_query_array`
+    All,
+    /// `jsonb_path_query_first`
+    First,
+}
+
+/// Functions of addresses of the internet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named after PostgreSQL's functions")]
+pub enum NetworkFunction {
+    Host,
+    MaskLength,
+    Network,
+    Family,
+    Text,
+}

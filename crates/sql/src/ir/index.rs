@@ -40,6 +40,31 @@ pub enum IndexForm {
     Special(Box<SpecialIndex>),
     /// As a plain one, for a foreign key: no statement asked for it, and none can name it.
     OfKey,
+    /// One with INCLUDE or NULLS NOT DISTINCT.
+    Extended(Box<ExtendedIndex>),
+}
+
+/// An index that has what few have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExtendedIndex {
+    /// What it has entries of.
+    pub special: SpecialIndex,
+    /// Whether it is the index of a constraint.
+    pub is_constraint: bool,
+    /// NULLS NOT DISTINCT: whether NULL is a value as others, of which there is one.
+    pub nulls_are_equal: bool,
+    /// The columns of INCLUDE, which are only shown: a row is found by its entry.
+    pub included: Vec<ColumnNumber>,
+}
+
+impl ExtendedIndex {
+    /// The form of an index of columns.
+    pub fn form(self) -> IndexForm {
+        if self.nulls_are_equal || !self.included.is_empty() {
+            return IndexForm::Extended(Box::new(self));
+        }
+        if self.is_constraint { IndexForm::Unique } else { self.special.form() }
+    }
 }
 
 /// An index of a part of the rows, or over expressions.
@@ -67,6 +92,15 @@ impl IndexForm {
     pub fn of_columns(unique: bool) -> IndexForm {
         if unique { IndexForm::Unique } else { IndexForm::Plain }
     }
+
+    /// What it is beside a plain one, to be changed.
+    pub(crate) fn special_mut(&mut self) -> Option<&mut SpecialIndex> {
+        match self {
+            IndexForm::Special(special) => Some(special),
+            IndexForm::Extended(extended) => Some(&mut extended.special),
+            IndexForm::Plain | IndexForm::Unique | IndexForm::OfKey => None,
+        }
+    }
 }
 
 impl SpecialIndex {
@@ -92,6 +126,7 @@ impl Index {
             IndexForm::Plain | IndexForm::OfKey => false,
             IndexForm::Unique => true,
             IndexForm::Special(special) => special.unique,
+            IndexForm::Extended(extended) => extended.special.unique,
         }
     }
 
@@ -99,22 +134,38 @@ impl Index {
     pub fn special(&self) -> Option<&SpecialIndex> {
         match &self.form {
             IndexForm::Special(special) => Some(&**special).filter(|special| !special.is_empty()),
+            IndexForm::Extended(own) => Some(&own.special).filter(|special| !special.is_empty()),
             IndexForm::Plain | IndexForm::Unique | IndexForm::OfKey => None,
         }
     }
 
     /// The same, to be changed.
     pub(crate) fn special_mut(&mut self) -> Option<&mut SpecialIndex> {
-        match &mut self.form {
-            IndexForm::Special(special) => Some(special),
-            IndexForm::Plain | IndexForm::Unique | IndexForm::OfKey => None,
-        }
+        self.form.special_mut()
     }
 
     /// Whether it is the index of a constraint of the table. Catalogs of before have unique
     /// indexes of all rows that are none, too.
     pub fn is_constraint(&self) -> bool {
-        self.form == IndexForm::Unique
+        let is_own = |own: &ExtendedIndex| own.is_constraint;
+        self.form == IndexForm::Unique || self.extended().is_some_and(is_own)
+    }
+
+    fn extended(&self) -> Option<&ExtendedIndex> {
+        match &self.form {
+            IndexForm::Extended(extended) => Some(extended),
+            _ => None,
+        }
+    }
+
+    /// Whether NULL is a value as others in its keys.
+    pub fn are_nulls_equal(&self) -> bool {
+        self.extended().is_some_and(|own| own.nulls_are_equal)
+    }
+
+    /// The columns of INCLUDE.
+    pub fn included(&self) -> &[ColumnNumber] {
+        self.extended().map_or(&[], |own| &own.included)
     }
 
     /// Whether no statement can name it.
@@ -137,13 +188,14 @@ impl Index {
         self.predicate().iter().chain(self.computed().iter().map(|computed| &computed.value))
     }
 
-    /// The columns of the table that its entries depend on.
+    /// The columns of the table that its entries depend on, and those that it includes.
     pub(crate) fn columns_used(&self) -> impl Iterator<Item = ColumnNumber> {
         let of_op = |op: &Op| match op {
             Op::Column(column) => Some(*column),
             _ => None,
         };
         let own = self.columns.iter().filter(|key| key.computed().is_none()).map(|key| key.column);
+        let own = own.chain(self.included().iter().copied());
         own.chain(self.expressions().flat_map(move |each| each.code.iter().filter_map(of_op)))
     }
 

@@ -40,11 +40,11 @@ pub use effect::{AdvisoryAction, AdvisoryMode, SleepForm};
 pub use expression::{Expression, Function, Op, Random, Use};
 pub use foreign::{Deferral, ForeignKey, Referential};
 pub use functions::{
-    ArrayFunction, ByteFunction, MathFunction, PatternFunction, Statistic, TextFunction,
-    TimeFunction,
+    ArrayFunction, ByteFunction, MathFunction, NetworkFunction, PathQuery, PatternFunction,
+    Statistic, TextFunction, TimeFunction,
 };
 pub use guarded::Guarded;
-pub use index::{Computed, Index, IndexForm, SpecialIndex};
+pub use index::{Computed, ExtendedIndex, Index, IndexForm, SpecialIndex};
 pub use join::{Item, ItemRows, JoinKind, Joins, Method};
 pub use name::Name;
 pub use number::{ColumnNumber, ObjectId, QueryNumber, SchemaId};

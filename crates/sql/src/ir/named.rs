@@ -37,7 +37,7 @@ impl Plan {
                 ids.extend(guarded.relations.iter().map(|relation| relation.id));
                 guarded.plan.add_tables(ids);
             }
-            Plan::Writing(plan) => {
+            Plan::Writing(plan) | Plan::Merge(plan) => {
                 of_queries(&plan.queries, ids);
                 for part in &plan.parts {
                     ids.extend(part.relations.iter().map(|relation| relation.id));

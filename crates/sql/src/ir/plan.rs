@@ -32,6 +32,8 @@ pub enum Plan {
     Guarded(Box<Guarded>),
     /// Has parts in its WITH that write.
     Writing(Box<Writing>),
+    /// MERGE, as parts that write: no two of them may write one row.
+    Merge(Box<Writing>),
 }
 
 impl Plan {
@@ -44,14 +46,14 @@ impl Plan {
             Plan::Delete(plan) => &plan.returning,
             Plan::Composed(plan) => plan.output(),
             Plan::Guarded(guarded) => guarded.plan.output(),
-            Plan::Writing(plan) => plan.output(),
+            Plan::Writing(plan) | Plan::Merge(plan) => plan.output(),
         }
     }
 
     /// The one table whose rows it writes.
     pub(crate) fn written(&self) -> Option<&Relation> {
         match self {
-            Plan::Select(_) | Plan::Writing(_) => None,
+            Plan::Select(_) | Plan::Writing(_) | Plan::Merge(_) => None,
             Plan::Insert(plan) => Some(&plan.relation),
             Plan::Update(plan) => plan.source.relation.as_ref(),
             Plan::Delete(plan) => plan.source.relation.as_ref(),
@@ -68,7 +70,7 @@ impl Plan {
                 let own = guarded.plan.writes().into_iter();
                 own.chain(changed_children(&guarded.relations, &guarded.keys)).collect()
             }
-            Plan::Writing(plan) => {
+            Plan::Writing(plan) | Plan::Merge(plan) => {
                 let part = |part: &Part| {
                     let own = part.main.written().map(id).into_iter();
                     let children = changed_children(&part.relations, &part.keys);
@@ -106,7 +108,11 @@ impl Plan {
                 InsertRows::Queried(query, _) => query.source.relation.is_some(),
                 InsertRows::Composed(..) | InsertRows::Copied(..) => true,
             },
-            Plan::Update(_) | Plan::Delete(_) | Plan::Composed(_) | Plan::Writing(_) => true,
+            Plan::Update(_)
+            | Plan::Delete(_)
+            | Plan::Composed(_)
+            | Plan::Writing(_)
+            | Plan::Merge(_) => true,
             Plan::Guarded(guarded) => {
                 let mut defaults = guarded.keys.iter().flat_map(|key| &key.defaults);
                 guarded.plan.is_by_rows() || defaults.any(Expression::takes_number)
@@ -137,7 +143,8 @@ impl Plan {
             | Plan::Update(_)
             | Plan::Delete(_)
             | Plan::Guarded(_)
-            | Plan::Writing(_) => false,
+            | Plan::Writing(_)
+            | Plan::Merge(_) => false,
         }
     }
 
@@ -151,6 +158,7 @@ impl Plan {
             Plan::Delete(_) => "DELETE",
             Plan::Composed(plan) => plan.main.command(),
             Plan::Guarded(guarded) => guarded.plan.command(),
+            Plan::Merge(_) => "MERGE",
             Plan::Writing(plan) => plan.last().map_or("SELECT", Main::command),
         }
     }
@@ -159,7 +167,9 @@ impl Plan {
     pub(crate) fn is_too_deep(&self) -> bool {
         match self {
             Plan::Composed(plan) => plan.depth().is_none_or(|depth| depth > QUERY_DEPTH_MAX),
-            Plan::Writing(plan) => plan.depth().is_none_or(|depth| depth > QUERY_DEPTH_MAX),
+            Plan::Writing(plan) | Plan::Merge(plan) => {
+                plan.depth().is_none_or(|depth| depth > QUERY_DEPTH_MAX)
+            }
             _ => false,
         }
     }
@@ -175,7 +185,7 @@ impl Plan {
                 guarded.plan.each_expression(each);
                 guarded.keys.iter().flat_map(|key| &key.defaults).for_each(each);
             }
-            Plan::Writing(plan) => plan.each_expression(each),
+            Plan::Writing(plan) | Plan::Merge(plan) => plan.each_expression(each),
         }
     }
 
@@ -247,7 +257,7 @@ impl Plan {
     fn has_system_rows(&self) -> bool {
         let queries = match self {
             Plan::Composed(plan) => &plan.queries[..],
-            Plan::Writing(plan) => &plan.queries,
+            Plan::Writing(plan) | Plan::Merge(plan) => &plan.queries,
             _ => &[],
         };
         let is_of_system = |call: &RowsCall| call.function == RowsFunction::ListeningChannels;
@@ -282,10 +292,10 @@ impl Plan {
                 guarded.relations.iter().try_for_each(Relation::check)?;
                 guarded.plan.check()
             }
-            Plan::Writing(_) if self.is_too_deep() => {
+            Plan::Writing(_) | Plan::Merge(_) if self.is_too_deep() => {
                 Err(Error::corrupted("queries of a plan are damaged"))
             }
-            Plan::Writing(plan) => plan.check(),
+            Plan::Writing(plan) | Plan::Merge(plan) => plan.check(),
         }
     }
 }

@@ -138,9 +138,11 @@ impl Relation {
                 |each: &KeyColumn| self.key_type(index, each).is_some_and(Type::may_be_key);
             !key.is_empty() && key.iter().all(may_be_key)
         };
+        let is_column = |column: &ColumnNumber| usize::from(*column) < self.columns.len();
         let sound = self.columns.len() <= COLUMNS_MAX
             && is_key(None, &self.primary)
             && self.indexes.iter().all(|index| is_key(Some(index), &index.columns))
+            && self.indexes.iter().flat_map(Index::included).all(is_column)
             && self.columns.iter().all(|column| column.missing.0.fits(column.kind.ty));
         if sound { Ok(()) } else { Err(Error::corrupted("columns or keys of a table are damaged")) }
     }

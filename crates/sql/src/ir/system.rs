@@ -98,6 +98,8 @@ pub enum RowsFunction {
     Value,
     /// `pg_listening_channels`; only in queries.
     ListeningChannels,
+    /// `jsonb_path_query`, with its variables and whether it is silent.
+    JsonQuery,
 }
 
 /// A call of such a function.

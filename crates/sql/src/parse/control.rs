@@ -169,6 +169,7 @@ impl Statement {
                 | Tree::AlterType(_)
                 | Tree::Drop { .. }
                 | Tree::Truncate(_)
+                | Tree::CreatePolicy(_)
                 | Tree::AlterTable(_)
                 | Tree::AlterIndex { .. }
         );
@@ -198,6 +199,7 @@ impl Statement {
             Tree::CreateType { .. } => "CREATE TYPE",
             Tree::AlterType(_) => "ALTER TYPE",
             Tree::Drop { object_type, .. } => return Some(format!("DROP {object_type}")),
+            Tree::CreatePolicy(_) => "CREATE POLICY",
             Tree::Truncate(_) => "TRUNCATE TABLE",
             Tree::AlterTable(_) => "ALTER TABLE",
             Tree::AlterIndex { .. } => "ALTER INDEX",

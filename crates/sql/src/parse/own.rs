@@ -90,19 +90,29 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Option<Own>, ParserError>
         (Some("vacuum"), _) => Some(Own::Vacuum(maintained(parser, VACUUM_WORDS)?)),
         (Some("analyze" | "analyse"), _) => Some(Own::Analyze(maintained(parser, ANALYZE_WORDS)?)),
         (Some("set"), Some("constraints")) => Some(Own::SetConstraints(constraints(parser)?)),
+        (Some("alter"), Some("database")) => {
+            let word = word(&parser.peek_nth_token_ref(3).token).unwrap_or_default();
+            skip_statement(parser);
+            Some(Own::Refused(format!("ALTER DATABASE ... {}", word.to_ascii_uppercase())))
+        }
         (Some("checkpoint"), _) => {
             parser.next_token();
             Some(Own::Checkpoint)
         }
         (Some(word), _) if REFUSED.contains(&word) => {
             let word = word.to_ascii_uppercase();
-            while !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
-                parser.next_token();
-            }
+            skip_statement(parser);
             Some(Own::Refused(word))
         }
         _ => None,
     })
+}
+
+/// Goes to the end of a statement.
+fn skip_statement(parser: &mut Parser<'_>) {
+    while !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
+        parser.next_token();
+    }
 }
 
 /// The next statement, if it is FETCH or MOVE.

@@ -47,7 +47,7 @@ impl<'p> Explainer<'p> {
                 let names: Vec<&str> = guarded.keys.iter().map(|key| key.name.as_str()).collect();
                 step.with("Foreign Keys", Some(names.join(", ")))
             }
-            Plan::Writing(writing) => self.writing(writing),
+            Plan::Writing(writing) | Plan::Merge(writing) => self.writing(writing),
         }
     }
 

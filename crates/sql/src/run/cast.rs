@@ -2,8 +2,8 @@
 
 use crate::ir::Kind;
 use values::{
-    Array, Datum, Error, Json, Numeric, Result, SqlState, Strictness, Time, Timestamp, Type, Zone,
-    fit, float, text, without_blanks,
+    Array, Bits, Datum, Error, Json, Numeric, Result, SqlState, Strictness, Time, Timestamp, Type,
+    Zone, fit, float, text, without_blanks,
 };
 
 /// The value as one of `kind`. The binder lets through only casts that there are.
@@ -12,6 +12,8 @@ pub(crate) fn cast(datum: Datum, kind: Kind, strictness: Strictness, zone: &Zone
         return Ok(datum);
     }
     let converted = match datum {
+        Datum::Int4(number) if kind.ty == Type::Bit => bits(i64::from(number), kind),
+        Datum::Int8(number) if kind.ty == Type::Bit => bits(number, kind),
         Datum::Text(text) if kind.ty == Type::Char => Datum::Char(text),
         datum if datum.fits(kind.ty) => datum,
         datum => convert(datum, kind.ty, zone)?,
@@ -19,11 +21,17 @@ pub(crate) fn cast(datum: Datum, kind: Kind, strictness: Strictness, zone: &Zone
     fit(converted, kind.ty, kind.modifier, strictness)
 }
 
+/// The last bits of a number.
+fn bits(number: i64, kind: Kind) -> Datum {
+    Datum::Bits(Bits::of_number(number, kind.modifier.bits().unwrap_or(1)))
+}
+
 fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
     if ty.is_text() {
         let text = match &datum {
             Datum::Bool(value) => if *value { "true" } else { "false" }.to_owned(),
             Datum::Char(text) => without_blanks(text).to_owned(),
+            Datum::Network(network) => network.whole(),
             other => text::print(other, zone),
         };
         return Ok(if ty == Type::Char { Datum::Char(text.into()) } else { Datum::text(text) });
@@ -47,6 +55,15 @@ fn convert(datum: Datum, ty: Type, zone: &Zone) -> Result<Datum> {
             Time::from_microseconds(0).map(|time| Datum::Time(time.add_interval(*interval)))
         }
         (Datum::Json(text), Type::Jsonb) => text::parse(ty, text, zone),
+        (Datum::Network(network), Type::Inet) => Ok(Datum::Network(Box::new(network.to_inet()))),
+        (Datum::Network(network), Type::Cidr) => Ok(Datum::Network(Box::new(network.to_cidr()))),
+        (Datum::Bits(bits), Type::Int4) if bits.count() <= 32 => {
+            Ok(Datum::Int4(bits.number().unwrap_or_default() as u32 as i32))
+        }
+        (Datum::Bits(bits), Type::Int8) if bits.count() <= 64 => {
+            Ok(Datum::Int8(bits.number().unwrap_or_default() as i64))
+        }
+        (Datum::Bits(_), Type::Int4 | Type::Int8) => Err(out_of_range(ty)),
         (Datum::Jsonb(json), Type::Json) => Ok(Datum::Json(json.to_string().into())),
         (Datum::Jsonb(json), _) if ty.is_number() || ty == Type::Bool => from_json(json, ty),
         (Datum::Array(array), Type::Array(_)) => {

@@ -5,8 +5,8 @@ use super::arithmetic;
 use super::context::Context;
 use super::rows::Rows;
 use super::{
-    arrays, bytes, formatted, json, json_change, json_parts, json_text, math, number_text,
-    sequence, strings, texts, times, weight,
+    arrays, bits, bytes, formatted, json, json_change, json_parts, json_query, json_text, math,
+    networks, number_text, sequence, strings, texts, times, weight,
 };
 use crate::ir::{ArrayFunction, Function};
 use std::cmp::Ordering;
@@ -80,6 +80,9 @@ fn without_nulls(
             strings::matches(function, text, pattern, rows)
                 .unwrap_or_else(|| Err(mismatch(function)))
         }
+        (Function::JsonQuery(query), _) => {
+            json_query::call(query, arguments, &mut |steps| rows.steps(steps))
+        }
         (Function::JsonContains, [Datum::Jsonb(all), Datum::Jsonb(part)]) => {
             json_change::contained(all, part, rows).map(Datum::Bool)
         }
@@ -95,7 +98,9 @@ fn without_nulls(
             let is_called = function == Function::SequenceNumberAfter;
             sequence::call(arguments, is_called).unwrap_or_else(|| Err(mismatch(function)))
         }
-        _ => of_family(function, arguments, context)
+        _ => bits::call(function, arguments)
+            .or_else(|| networks::call(function, arguments))
+            .or_else(|| of_family(function, arguments, context))
             .or_else(|| arithmetic::call(function, arguments, &context.zone))
             .or_else(|| strings::call(function, arguments))
             .or_else(|| texts::call(function, arguments))

@@ -65,6 +65,8 @@ pub enum Tag {
     Delete(u64),
     /// Rows that COPY added.
     Copy(u64),
+    /// Rows that MERGE added, changed or removed.
+    Merge(u64),
 }
 
 impl Tag {
@@ -85,7 +87,22 @@ impl Tag {
             Plan::Delete(_) => Tag::Delete(0),
             Plan::Composed(plan) => of_main(&plan.main),
             Plan::Guarded(guarded) => Tag::of_none(&guarded.plan),
+            Plan::Merge(_) => Tag::Merge(0),
             Plan::Writing(plan) => plan.last().map_or(Tag::Select(0), of_main),
+        }
+    }
+}
+
+impl Tag {
+    /// The number of rows.
+    pub fn count(self) -> u64 {
+        match self {
+            Tag::Select(count)
+            | Tag::Insert(count)
+            | Tag::Update(count)
+            | Tag::Delete(count)
+            | Tag::Copy(count)
+            | Tag::Merge(count) => count,
         }
     }
 }
@@ -98,6 +115,7 @@ impl std::fmt::Display for Tag {
             Tag::Update(count) => write!(f, "UPDATE {count}"),
             Tag::Delete(count) => write!(f, "DELETE {count}"),
             Tag::Copy(count) => write!(f, "COPY {count}"),
+            Tag::Merge(count) => write!(f, "MERGE {count}"),
         }
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn entry_of(
     let Some(computed) = computed(index, row, evaluator)? else { return Ok(None) };
     let values = Values { row, computed: &computed };
     let (mut bytes, has_null) = values.key(relation, index.id, &index.columns)?;
-    if index.is_unique() && !has_null {
+    if index.is_unique() && (!has_null || index.are_nulls_equal()) {
         return Ok(Some((key::shorten(bytes), primary.to_vec())));
     }
     bytes.extend_from_slice(&primary[ObjectId::BYTES..]);
@@ -140,7 +140,7 @@ pub(super) fn unique_key(
     let Some(computed) = computed(index, row, evaluator)? else { return Ok(None) };
     let values = Values { row, computed: &computed };
     let (bytes, has_null) = values.key(relation, index.id, &index.columns)?;
-    Ok((!has_null).then(|| key::shorten(bytes)))
+    Ok((!has_null || index.are_nulls_equal()).then(|| key::shorten(bytes)))
 }
 
 /// Writes the entry of a row in an index that is made, if it has one; refuses one that is there in
@@ -220,7 +220,11 @@ pub(crate) fn refuse_primary(
 
 fn exists(relation: &Relation, constraint: &str, names: Vec<String>, values: &[&Datum]) -> Error {
     let zone = Zone::utc();
-    let shown: Vec<String> = values.iter().map(|value| text::print(value, &zone)).collect();
+    let shown = |value: &&Datum| match value {
+        Datum::Null => "null".to_owned(),
+        value => text::print(value, &zone),
+    };
+    let shown: Vec<String> = values.iter().map(shown).collect();
     Error::new(
         SqlState::UNIQUE_VIOLATION,
         format!("duplicate key value violates unique constraint \"{constraint}\""),

@@ -30,6 +30,8 @@ pub(super) struct Evaluator<'a> {
     pub(super) journal: Option<Vec<Change>>,
     /// The keys of the rows that were written so far, of a statement with parts that write.
     pub(super) touched: Option<BTreeSet<Vec<u8>>>,
+    /// Whether no row may be written twice, of MERGE.
+    pub(super) refuses_second: bool,
     patterns: Patterns,
     /// How many random values were made.
     randoms: u64,
@@ -60,6 +62,7 @@ impl<'a> Evaluator<'a> {
             queries,
             journal: None,
             touched: None,
+            refuses_second: false,
             patterns: Patterns::default(),
             randoms: 0,
             stack: Vec::new(),

@@ -7,7 +7,7 @@ use super::evaluate::{Evaluator, malformed};
 use super::write::{assigned, returning};
 use crate::ir::Change;
 use std::collections::BTreeSet;
-use values::Result;
+use values::{Error, Result, SqlState};
 
 /// Changes or removes each row that is joined once, as its first partner says.
 pub(super) fn change(plan: &Change, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
@@ -25,6 +25,9 @@ pub(super) fn change(plan: &Change, evaluator: &mut Evaluator<'_>) -> Result<Ans
         evaluator.memory.add_bytes(key.len())?;
         let is_touched = evaluator.touched.as_ref().is_some_and(|touched| touched.contains(&key));
         if is_touched || !seen.insert(key) {
+            if evaluator.refuses_second {
+                return Err(second_time());
+            }
             continue;
         }
         let new = match &plan.assignments {
@@ -43,4 +46,11 @@ pub(super) fn change(plan: &Change, evaluator: &mut Evaluator<'_>) -> Result<Ans
     let count = changed.len() as u64;
     let tag = if plan.assignments.is_some() { Tag::Update(count) } else { Tag::Delete(count) };
     Ok(Answer { tag, rows: returning(&plan.returning, &answered, evaluator)? })
+}
+
+/// The error of a row that several rows of the source of MERGE match.
+fn second_time() -> Error {
+    let message = "MERGE command cannot affect row a second time";
+    let hint = "Ensure that not more than one source row matches any one target row.";
+    Error::new(SqlState::CARDINALITY_VIOLATION, message).with_hint(hint)
 }

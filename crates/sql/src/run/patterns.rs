@@ -124,7 +124,7 @@ impl Patterns {
     }
 
     /// `~` and `~*`
-    fn matches(
+    pub(super) fn matches(
         &mut self,
         text: &str,
         pattern: &str,

@@ -18,7 +18,7 @@ use values::Result;
 /// Whether [`predict`] can say what the plan writes.
 pub fn is_predicted(plan: &Plan) -> bool {
     match plan {
-        Plan::Select(_) | Plan::Composed(_) | Plan::Writing(_) => false,
+        Plan::Select(_) | Plan::Composed(_) | Plan::Writing(_) | Plan::Merge(_) => false,
         Plan::Insert(Insert {
             rows: InsertRows::Queried(..) | InsertRows::Composed(..) | InsertRows::Copied(..),
             ..
@@ -99,7 +99,11 @@ pub fn predict(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Ve
         Plan::Insert(plan) => insert(plan, &mut evaluator, &mut written)?,
         Plan::Update(plan) => update(plan, &mut evaluator, &mut written)?,
         Plan::Delete(plan) => delete(plan, &mut evaluator, &mut written)?,
-        Plan::Select(_) | Plan::Composed(_) | Plan::Guarded(_) | Plan::Writing(_) => {
+        Plan::Select(_)
+        | Plan::Composed(_)
+        | Plan::Guarded(_)
+        | Plan::Writing(_)
+        | Plan::Merge(_) => {
             return Err(malformed());
         }
     }

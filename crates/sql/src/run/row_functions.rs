@@ -3,7 +3,7 @@
 use super::evaluate::{Evaluator, malformed};
 use super::patterns::Patterns;
 use super::scan::Each;
-use super::{arrays, weight};
+use super::{arrays, json_query, weight};
 use crate::ir::{Function, RowsCall, RowsFunction};
 use values::{Array, Datum, Error, Interval, Json, Result, SqlState, Timestamp, Type, Zone};
 
@@ -142,6 +142,7 @@ impl Results {
                 [Datum::Timestamptz(first), Datum::Timestamptz(last), Datum::Interval(step)],
             ) => times(first, last, step, Some(evaluator.context.zone.clone())),
             (_, [Datum::Jsonb(json)]) => Ok(Results::Made(json_parts(function, json)?.into_iter())),
+            (RowsFunction::JsonQuery, _) => found_by_path(&arguments, evaluator),
             (RowsFunction::RegexMatches | RowsFunction::RegexParts, _) => {
                 let count = &mut |steps| evaluator.rows.steps(steps);
                 let is_parts = function == RowsFunction::RegexParts;
@@ -174,6 +175,14 @@ impl Results {
             _ => Err(malformed()),
         }
     }
+}
+
+/// The results of `jsonb_path_query`.
+fn found_by_path(arguments: &[Datum], evaluator: &mut Evaluator<'_>) -> Result<Results> {
+    let count = &mut |steps| evaluator.rows.steps(steps);
+    let found = json_query::found(arguments, count)?.unwrap_or_default();
+    let made = found.into_iter().map(|json| Datum::Jsonb(Box::new(json)));
+    Ok(Results::Made(made.collect::<Vec<_>>().into_iter()))
 }
 
 fn listening_channels(evaluator: &Evaluator<'_>) -> Result<Results> {

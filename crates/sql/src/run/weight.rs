@@ -118,6 +118,9 @@ fn cost(function: Function) -> Cost {
         F::ToJsonText | F::JsonTextBuildObject | F::JsonTextBuildArray | F::JsonRow => {
             Cost::Times(16)
         }
+        // The steps of the search are counted as it goes.
+        F::Network(_) => Cost::Copied,
+        F::JsonQuery(_) => Cost::Times(16),
         F::JsonContains | F::JsonHasKey | F::JsonConcat | F::JsonDelete | F::JsonStripNulls => {
             Cost::Times(4)
         }

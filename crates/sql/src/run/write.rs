@@ -58,7 +58,8 @@ fn answer_of(rows: Vec<Vec<Datum>>) -> Answer {
 fn guarded_write(plan: &Plan, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
     let (plan, guarded) = match plan {
         Plan::Guarded(guarded) => (&guarded.plan, Some(guarded)),
-        Plan::Writing(plan) => return parts(plan, context, rows),
+        Plan::Writing(plan) => return parts(plan, false, context, rows),
+        Plan::Merge(plan) => return parts(plan, true, context, rows),
         plan => (plan, None),
     };
     let queries = match plan {
@@ -81,7 +82,7 @@ fn write(plan: &Plan, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
         Plan::Update(plan) => update(plan, evaluator),
         Plan::Delete(plan) => delete(plan, evaluator),
         Plan::Composed(plan) => main(&plan.main, evaluator),
-        Plan::Select(_) | Plan::Guarded(_) | Plan::Writing(_) => Err(malformed()),
+        Plan::Select(_) | Plan::Guarded(_) | Plan::Writing(_) | Plan::Merge(_) => Err(malformed()),
     }
 }
 
@@ -97,12 +98,13 @@ fn main(plan: &Main, evaluator: &mut Evaluator<'_>) -> Result<Answer> {
 
 /// Runs the parts of a statement. What they read is what was there before; what they write they see
 /// only where they write.
-fn parts(plan: &Writing, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
+fn parts(plan: &Writing, is_merge: bool, context: &Context, rows: &mut dyn Rows) -> Result<Answer> {
     let mut evaluator = Evaluator::of(&plan.queries, context, rows);
     evaluator.touched = Some(BTreeSet::new());
+    evaluator.refuses_second = is_merge;
     evaluator.rows.see_writes(false);
     let mut journals = Vec::new();
-    let mut last: Option<Answer> = None;
+    let (mut last, mut count): (Option<Answer>, u64) = (None, 0);
     for part in &plan.parts {
         if let Some(before) = last.take() {
             evaluator.queries.add_returned(before.rows);
@@ -115,6 +117,7 @@ fn parts(plan: &Writing, context: &Context, rows: &mut dyn Rows) -> Result<Answe
             }
             written => main(written, &mut evaluator)?,
         });
+        count += last.as_ref().map_or(0, |answer| answer.tag.count());
         journals.push(evaluator.journal.take());
     }
     evaluator.rows.see_writes(true);
@@ -123,7 +126,8 @@ fn parts(plan: &Writing, context: &Context, rows: &mut dyn Rows) -> Result<Answe
             keep(&part.relations, &part.keys, changes, true, &mut evaluator)?;
         }
     }
-    last.ok_or_else(malformed)
+    let answer = last.ok_or_else(malformed)?;
+    Ok(if is_merge { Answer { tag: Tag::Merge(count), ..answer } } else { answer })
 }
 
 fn insert(plan: &Insert, evaluator: &mut Evaluator<'_>) -> Result<Answer> {

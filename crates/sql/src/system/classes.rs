@@ -10,7 +10,7 @@ use super::rows::{Row, vector};
 use super::session::{NAME, System};
 use super::types::{alignment, collation, is_by_value, length, operator_class, storage};
 use crate::catalog::{Catalog, Identity, Sequence, Table, Used, View};
-use crate::ir::{Kind, Name, ObjectId, Op, SchemaId};
+use crate::ir::{ColumnNumber, Kind, Name, ObjectId, Op, SchemaId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use values::{Datum, Type};
@@ -45,7 +45,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             shown_sequences(catalog).map(|sequence| sequence_row(sequence, new())).collect()
         }
         "pg_sequences" => {
-            shown_sequences(catalog).map(|own| shown_sequence(catalog, own, new())).collect()
+            shown_sequences(catalog).map(|own| shown_sequence(system, own, new())).collect()
         }
         "pg_tables" => catalog
             .tables()
@@ -55,6 +55,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("tablename", &*table.relation.name)
                     .set("tableowner", NAME)
                     .set("hasindexes", indexes(table).next().is_some())
+                    .set("rowsecurity", table.row_security.is_enabled)
             })
             .collect(),
         "pg_stat_all_tables"
@@ -69,6 +70,9 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
                     .set("relname", &*table.relation.name)
             })
             .collect(),
+        "pg_stat_user_indexes" => {
+            all_indexes(catalog).map(|own| counts_of(catalog, &own, new())).collect()
+        }
         "pg_rewrite" => catalog.views().map(|view| rule_row(view, new())).collect(),
         "pg_views" => catalog.views().map(|view| view_row(catalog, view, new())).collect(),
         "pg_depend" => dependencies(catalog, &new),
@@ -219,11 +223,14 @@ fn classes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
                 .set("relam", HEAP)
                 .set("relhasindex", indexes(table).next().is_some())
                 .set("relchecks", relation.checks.len() as i16)
+                .set("relrowsecurity", table.row_security.is_enabled)
+                .set("relforcerowsecurity", table.row_security.is_forced)
                 .set("relhastriggers", refers),
         );
         for index in indexes(table) {
             let name = relation.name.beside(index.name);
-            all.push(own(index.id, &name, "i", index.columns.len()).set("relam", BTREE));
+            let columns = index.columns.len() + index.included().len();
+            all.push(own(index.id, &name, "i", columns).set("relam", BTREE));
         }
     }
     for sequence in shown_sequences(catalog) {
@@ -279,8 +286,12 @@ fn attributes(catalog: &Catalog, new: &dyn Fn() -> Row) -> Vec<Row> {
         all.extend(dropped_columns(table).map(|at| dropped_attribute(new(), id, at)));
         for index in indexes(table) {
             let names = definitions::index_columns(catalog, &index);
-            for (at, (key, name)) in index.columns.iter().zip(names).enumerate() {
-                all.push(attribute(new(), index.id, &name, at as i16 + 1, index.kind(key)));
+            let included =
+                |column: &ColumnNumber| index.table.relation.columns[usize::from(*column)].kind;
+            let kinds = index.columns.iter().map(|key| index.kind(key));
+            let kinds = kinds.chain(index.included().iter().map(included));
+            for (at, (kind, name)) in kinds.zip(names).enumerate() {
+                all.push(attribute(new(), index.id, &name, at as i16 + 1, kind));
             }
         }
     }
@@ -327,6 +338,15 @@ fn attribute(row: Row, relation: i32, name: &str, at: i16, kind: Kind) -> Row {
         .set("attcollation", collation(kind.ty))
 }
 
+/// An index with what is counted of it: nothing.
+fn counts_of(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
+    row.set("relid", number(index.table.relation.id))
+        .set("indexrelid", index.id)
+        .set("schemaname", schema_of(catalog, &index.table.relation.name))
+        .set("relname", &*index.table.relation.name)
+        .set("indexrelname", index.name)
+}
+
 fn index_row(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
     let relation = &index.table.relation;
     let count = index.columns.len() as i16;
@@ -342,11 +362,14 @@ fn index_row(catalog: &Catalog, index: &IndexObject<'_>, row: Row) -> Row {
         Some(_) => Datum::Int2(0),
         None => Datum::Int2(column_number(key.column)),
     });
+    let included = index.included().iter();
+    let keys = keys.chain(included.map(|column| Datum::Int2(column_number(*column))));
     row.set("indexrelid", index.id)
         .set("indrelid", number(relation.id))
-        .set("indnatts", count)
+        .set("indnatts", count + index.included().len() as i16)
         .set("indnkeyatts", count)
         .set("indisunique", index.unique)
+        .set("indnullsnotdistinct", index.are_nulls_equal())
         .set("indisprimary", index.primary)
         .set("indimmediate", true)
         .set("indisvalid", true)
@@ -377,8 +400,11 @@ fn sequence_row(sequence: &Sequence, row: Row) -> Row {
         .set("seqcycle", sequence.cycle)
 }
 
-fn shown_sequence(catalog: &Catalog, sequence: &Sequence, row: Row) -> Row {
-    row.set("schemaname", schema_of(catalog, &sequence.name))
+fn shown_sequence(system: &System, sequence: &Sequence, row: Row) -> Row {
+    // A definition reads no numbers.
+    let last = system.last_of_sequence(number(sequence.id)).unwrap_or(Datum::Null);
+    row.set("schemaname", schema_of(&system.catalog, &sequence.name))
+        .set("last_value", last)
         .set("sequencename", &*sequence.name)
         .set("sequenceowner", NAME)
         .set("data_type", sequence.kind.ty.oid().number() as i32)

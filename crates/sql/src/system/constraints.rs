@@ -33,11 +33,11 @@ fn row(catalog: &Catalog, constraint: &Constraint<'_>, row: Row) -> Row {
         .set("confdeltype", " ")
         .set("confmatchtype", " ");
     match &constraint.demand {
-        Demand::Key { primary, columns, index } => row
-            .set("contype", if *primary { "p" } else { "u" })
+        Demand::Key { index } => row
+            .set("contype", if index.primary { "p" } else { "u" })
             .set("connoinherit", true)
-            .set("conindid", *index)
-            .set("conkey", numbers(columns.iter().map(|key| column_number(key.column)))),
+            .set("conindid", index.id)
+            .set("conkey", numbers(index.columns.iter().map(|key| column_number(key.column)))),
         Demand::Check(check) => {
             let named: BTreeSet<i16> = check
                 .condition

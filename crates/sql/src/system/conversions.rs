@@ -21,7 +21,7 @@ const OF_ARRAYS: (&str, [i32; 4]) = ("array_", [750, 751, 2_400, 2_401]);
 const OF_ENUMS: (&str, [i32; 4]) = ("enum_", [3_506, 3_507, 3_532, 3_533]);
 
 /// Types with what the names of their functions begin with.
-const OF_TYPES: [(Type, &str, [i32; 4]); 28] = [
+const OF_TYPES: [(Type, &str, [i32; 4]); 33] = [
     (Type::Bool, "bool", [1_242, 1_243, 2_436, 2_437]),
     (Type::Bytea, "bytea", [1_244, 31, 2_412, 2_413]),
     (Type::Letter, "char", [1_245, 33, 2_434, 2_435]),
@@ -49,10 +49,15 @@ const OF_TYPES: [(Type, &str, [i32; 4]); 28] = [
     (Type::Jsonb, "jsonb_", [3_806, 3_804, 3_805, 3_803]),
     (Type::Regnamespace, "regnamespace", [4_084, 4_085, 4_087, 4_088]),
     (Type::Regrole, "regrole", [4_098, 4_092, 4_094, 4_095]),
+    (Type::Bit, "bit_", [1_564, 1_565, 2_456, 2_457]),
+    (Type::Varbit, "varbit_", [1_579, 1_580, 2_458, 2_459]),
+    (Type::Jsonpath, "jsonpath_", [4_001, 4_003, 4_002, 4_004]),
+    (Type::Inet, "inet_", [910, 911, 2_496, 2_497]),
+    (Type::Cidr, "cidr_", [1_267, 1_427, 2_498, 2_499]),
     (Type::Record, "record_", [2_290, 2_291, 2_402, 2_403]),
 ];
 
-const OF_MODIFIERS: [(Type, [i32; 2]); 7] = [
+const OF_MODIFIERS: [(Type, [i32; 2]); 9] = [
     (Type::Char, [2_913, 2_914]),
     (Type::Varchar, [2_915, 2_916]),
     (Type::Time, [2_909, 2_910]),
@@ -60,6 +65,8 @@ const OF_MODIFIERS: [(Type, [i32; 2]); 7] = [
     (Type::Timestamptz, [2_907, 2_908]),
     (Type::Interval, [2_903, 2_904]),
     (Type::Numeric, [2_917, 2_918]),
+    (Type::Bit, [2_919, 2_920]),
+    (Type::Varbit, [2_902, 2_921]),
 ];
 
 const OTHERS: [(i32, &str); 4] = [

@@ -46,11 +46,19 @@ pub(super) fn index_columns(catalog: &Catalog, index: &IndexObject<'_>) -> Vec<S
                 _ => "expr".to_owned(),
             },
         };
-        let numbered = (1..).map(|number| format!("{own}{number}"));
-        let mut all = std::iter::once(own.clone()).chain(numbered);
-        names.extend(all.find(|name| !names.contains(name)));
+        push_free(&mut names, own);
+    }
+    for column in index.included() {
+        push_free(&mut names, index.table.relation.columns[usize::from(*column)].name.clone());
     }
     names
+}
+
+/// Adds a name, with a number at its end if it is there.
+fn push_free(names: &mut Vec<String>, own: String) {
+    let numbered = (1..).map(|number| format!("{own}{number}"));
+    let mut all = std::iter::once(own.clone()).chain(numbered);
+    names.extend(all.find(|name| !names.contains(name)));
 }
 
 /// The predicate of a partial index.
@@ -97,7 +105,17 @@ pub(super) fn of_index(catalog: &Catalog, index: &IndexObject<'_>, pretty: bool)
     let columns = columns.join(", ");
     let predicate = of_predicate(catalog, index, pretty);
     let condition = predicate.map(|text| format!(" WHERE {text}")).unwrap_or_default();
-    format!("CREATE {unique}INDEX {name} ON {table} USING btree ({columns}){condition}")
+    let nulls = if index.are_nulls_equal() { " NULLS NOT DISTINCT" } else { "" };
+    let more = format!("{}{nulls}{condition}", include(index));
+    format!("CREATE {unique}INDEX {name} ON {table} USING btree ({columns}){more}")
+}
+
+/// The words of INCLUDE.
+fn include(index: &IndexObject<'_>) -> String {
+    match index.included() {
+        [] => String::new(),
+        columns => format!(" INCLUDE ({})", list(index.table, columns.iter().copied())),
+    }
 }
 
 /// One column of an index.
@@ -107,6 +125,9 @@ pub(super) fn of_index_column(
     at: usize,
     pretty: bool,
 ) -> Option<String> {
+    if let Some(column) = at.checked_sub(index.columns.len()) {
+        return Some(list(index.table, [*index.included().get(column)?]));
+    }
     Some(key_name(&writer(catalog, index, pretty), index, index.columns.get(at)?))
 }
 
@@ -123,9 +144,14 @@ pub(super) fn of_constraint(
 ) -> Option<String> {
     let table = constraint.table;
     Some(match &constraint.demand {
-        Demand::Key { primary, columns, .. } => {
-            let word = if *primary { "PRIMARY KEY" } else { "UNIQUE" };
-            format!("{word} ({})", list(table, columns.iter().map(|key| key.column)))
+        Demand::Key { index } => {
+            let word = match (index.primary, index.are_nulls_equal()) {
+                (true, _) => "PRIMARY KEY",
+                (false, true) => "UNIQUE NULLS NOT DISTINCT",
+                (false, false) => "UNIQUE",
+            };
+            let columns = list(table, index.columns.iter().map(|key| key.column));
+            format!("{word} ({columns}){}", include(index))
         }
         Demand::Check(check) => {
             format!("CHECK ({})", of_check(catalog, table, check, pretty)?)

@@ -1,8 +1,8 @@
 //! Names of functions of families, for definitions that are shown.
 
 use crate::ir::{
-    ArrayFunction, ByteFunction, Function, MathFunction, PatternFunction, TextFunction,
-    TimeFunction,
+    ArrayFunction, ByteFunction, Function, MathFunction, NetworkFunction, PathQuery,
+    PatternFunction, TextFunction, TimeFunction,
 };
 use values::Type;
 
@@ -15,6 +15,8 @@ pub(super) fn name(function: Function) -> Option<&'static str> {
         Function::Time(function) => of_times(function),
         Function::Pattern(function) => of_patterns(function),
         Function::Array(function) => of_arrays(function),
+        Function::JsonQuery(query) => Some(of_paths(query)),
+        Function::Network(function) => Some(of_networks(function)),
         _ => None,
     }
 }
@@ -25,14 +27,37 @@ pub(super) fn result(function: Function) -> Option<Type> {
         Function::Bytes(ByteFunction::Md5 | ByteFunction::Encode | ByteFunction::ConvertFrom) => {
             Type::Text
         }
+        Function::Network(NetworkFunction::Host | NetworkFunction::Text) => Type::Text,
+        Function::Network(NetworkFunction::Network) => Type::Cidr,
+        Function::Network(_) => Type::Int4,
         Function::Text(TextFunction::CountNulls | TextFunction::CountValues) => Type::Int4,
         Function::Text(_) => Type::Text,
         Function::Time(TimeFunction::ToDate) => Type::Date,
         Function::Time(TimeFunction::ToTimestamp) => Type::Timestamptz,
-        Function::Pattern(PatternFunction::Like) => Type::Bool,
+        Function::Pattern(PatternFunction::Like)
+        | Function::JsonQuery(PathQuery::Exists | PathQuery::Match) => Type::Bool,
         Function::Pattern(PatternFunction::Count | PatternFunction::Position) => Type::Int4,
         _ => return None,
     })
+}
+
+fn of_paths(query: PathQuery) -> &'static str {
+    match query {
+        PathQuery::Exists => "jsonb_path_exists",
+        PathQuery::Match => "jsonb_path_match",
+        PathQuery::All => "jsonb_path_query_array",
+        PathQuery::First => "jsonb_path_query_first",
+    }
+}
+
+fn of_networks(function: NetworkFunction) -> &'static str {
+    match function {
+        NetworkFunction::Host => "host",
+        NetworkFunction::MaskLength => "masklen",
+        NetworkFunction::Network => "network",
+        NetworkFunction::Family => "family",
+        NetworkFunction::Text => "text",
+    }
 }
 
 fn of_numbers(function: MathFunction) -> &'static str {

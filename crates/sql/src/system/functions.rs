@@ -128,7 +128,7 @@ impl System {
     }
 
     /// The number that a sequence gave last; NULL if it gave none yet.
-    fn last_of_sequence(&self, id: i32) -> Result<Datum> {
+    pub(super) fn last_of_sequence(&self, id: i32) -> Result<Datum> {
         let mut sequences = self.catalog.sequences();
         let Some(sequence) = sequences.find(|sequence| number(sequence.id) == id) else {
             let message = format!("could not open relation with OID {id}");
@@ -201,6 +201,7 @@ fn type_measure(function: SystemFunction, id: i32, modifier: i32) -> Option<i32>
     let ty = Type::scalars().find(|ty| ty.oid().number() as i32 == id)?;
     let stated = (modifier != -1).then_some(modifier - 4);
     match (function, ty) {
+        (F::CharMaxLength, Type::Bit | Type::Varbit) if modifier >= 0 => Some(modifier),
         (F::CharMaxLength, Type::Char | Type::Varchar) => stated,
         (F::NumericPrecision, Type::Int2) => Some(16),
         (F::NumericPrecision, Type::Int4) => Some(32),

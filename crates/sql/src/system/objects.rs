@@ -80,6 +80,16 @@ impl IndexObject<'_> {
         }
     }
 
+    /// The columns of INCLUDE.
+    pub(super) fn included(&self) -> &[ColumnNumber] {
+        self.own.map_or(&[], Index::included)
+    }
+
+    /// Whether NULL is a value as others in its keys.
+    pub(super) fn are_nulls_equal(&self) -> bool {
+        self.own.is_some_and(Index::are_nulls_equal)
+    }
+
     /// Whether it is a constraint of the table, too.
     pub(super) fn is_constraint(&self) -> bool {
         self.own.is_none_or(Index::is_constraint)
@@ -88,7 +98,7 @@ impl IndexObject<'_> {
 
 /// What a constraint demands.
 pub(super) enum Demand<'c> {
-    Key { primary: bool, columns: &'c [KeyColumn], index: i32 },
+    Key { index: IndexObject<'c> },
     Check(&'c Check),
     Foreign(&'c ForeignKey),
 }
@@ -153,13 +163,7 @@ pub(super) fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
     for table in catalog.tables() {
         for index in indexes(table).filter(IndexObject::is_constraint) {
             let id = (index.id as u32 % MADE + 2 * MADE) as i32;
-            let IndexObject { name, columns, primary, id: index, .. } = index;
-            all.push(Constraint {
-                id,
-                name,
-                table,
-                demand: Demand::Key { primary, columns, index },
-            });
+            all.push(Constraint { id, name: index.name, table, demand: Demand::Key { index } });
         }
         for check in &table.relation.checks {
             let id = (3 * MADE + checks % (MADE / 2)) as i32;

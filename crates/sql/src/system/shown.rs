@@ -284,6 +284,8 @@ impl Writer<'_> {
             value => {
                 let name = match ty {
                     Type::Char => "bpchar".to_owned(),
+                    // Without quotes it is one bit.
+                    Type::Bit | Type::Varbit => "\"bit\"".to_owned(),
                     ty => self.catalog.shown_type(ty),
                 };
                 let text = in_quotes(&text::print(value, &Zone::utc()));

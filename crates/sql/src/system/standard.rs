@@ -49,7 +49,7 @@ pub(super) fn rows(system: &System, relation: &'static Known, own: &str) -> Opti
             .iter()
             .map(|each| {
                 let kind = match &each.demand {
-                    Demand::Key { primary: true, .. } => "PRIMARY KEY",
+                    Demand::Key { index } if index.primary => "PRIMARY KEY",
                     Demand::Key { .. } => "UNIQUE",
                     Demand::Check(_) => "CHECK",
                     Demand::Foreign(_) => "FOREIGN KEY",
@@ -236,7 +236,11 @@ fn described(catalog: &Catalog, row: Row, place: usize, kind: Kind) -> Row {
     let fields = (ty == Type::Interval).then(|| modifier.interval_fields().name()).flatten();
     let seconds = modifier.second_digits().map_or_else(String::new, |digits| format!("({digits})"));
     let fields = fields.map(|name| format!("{}{seconds}", name.to_ascii_uppercase()));
-    let length = modifier.length().filter(|_| matches!(ty, Type::Varchar | Type::Char));
+    let length = match ty {
+        Type::Bit | Type::Varbit => modifier.bits(),
+        Type::Varchar | Type::Char => modifier.length(),
+        _ => None,
+    };
     let octets = match ty {
         Type::Text | Type::Varchar | Type::Char => {
             Some(length.map_or(1 << 30, |length| length as i32 * 4))
@@ -291,7 +295,7 @@ fn identity(
 /// The columns of a constraint of columns, in order.
 fn key_of(constraint: &Constraint<'_>) -> Vec<ColumnNumber> {
     match &constraint.demand {
-        Demand::Key { columns, .. } => columns.iter().map(|key| key.column).collect(),
+        Demand::Key { index } => index.columns.iter().map(|key| key.column).collect(),
         Demand::Foreign(key) => key.columns.clone(),
         Demand::Check(_) => Vec::new(),
     }

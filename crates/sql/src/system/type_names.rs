@@ -22,6 +22,7 @@ pub(super) fn short_name(ty: Type) -> String {
         Type::Timestamp => "timestamp",
         Type::Timestamptz => "timestamptz",
         Type::Letter => "char",
+        Type::Varbit => "varbit",
         other => {
             return if ty.element().is_some() {
                 format!("_{}", other.name())
@@ -78,6 +79,8 @@ pub(super) fn formatted(catalog: &Catalog, id: i32, modifier: Option<i32>) -> St
         (None, _) => "???".to_owned(),
         // Without a modifier a char is one letter, and this one is of any length.
         (Some(Type::Char), Some(-1)) => "bpchar".to_owned(),
+        // The same of bits.
+        (Some(Type::Bit), Some(-1)) => "\"bit\"".to_owned(),
         (Some(ty), _) if ty.enum_type().is_some() => catalog.shown_type(ty),
         (Some(ty), Some(modifier)) => Modifier::from_number(modifier).name(ty),
         (Some(ty), None) => ty.name(),

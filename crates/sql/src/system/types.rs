@@ -42,7 +42,7 @@ pub(super) fn alignment(ty: Type) -> &'static str {
 
 pub(super) fn storage(ty: Type) -> &'static str {
     match ty {
-        Type::Numeric => "m",
+        Type::Numeric | Type::Inet | Type::Cidr => "m",
         ty if length(ty) < 0 => "x",
         _ => "p",
     }
@@ -84,6 +84,8 @@ fn category(ty: Type) -> &'static str {
         Type::Letter => "Z",
         Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz => "D",
         Type::Interval => "T",
+        Type::Bit | Type::Varbit => "V",
+        Type::Inet | Type::Cidr => "I",
         ty if ty.is_number() || ty.is_object_id() => "N",
         ty if ty.is_text() => "S",
         _ => "U",
@@ -91,7 +93,7 @@ fn category(ty: Type) -> &'static str {
 }
 
 /// The operator classes of B-trees: object id, name, type, and how PostgreSQL calls them.
-pub(super) const OPERATOR_CLASSES: [(i32, &str, Type); 17] = [
+pub(super) const OPERATOR_CLASSES: [(i32, &str, Type); 21] = [
     (10_019, "bool_ops", Type::Bool),
     (1_979, "int2_ops", Type::Int2),
     (1_978, "int4_ops", Type::Int4),
@@ -109,6 +111,10 @@ pub(super) const OPERATOR_CLASSES: [(i32, &str, Type); 17] = [
     (3_127, "timestamptz_ops", Type::Timestamptz),
     (10_022, "interval_ops", Type::Interval),
     (10_038, "time_ops", Type::Time),
+    (10_002, "bit_ops", Type::Bit),
+    (10_043, "varbit_ops", Type::Varbit),
+    (10_015, "inet_ops", Type::Inet),
+    (10_009, "cidr_ops", Type::Inet),
 ];
 
 /// That of all enums.
@@ -116,7 +122,11 @@ pub(super) const ENUM_OPERATOR_CLASS: (i32, &str, i32) = (10_069, "enum_ops", 3_
 
 /// The operator class that an index has for a column of the type.
 pub(super) fn operator_class(ty: Type) -> i32 {
-    let own = if ty == Type::Varchar { Type::Text } else { ty };
+    let own = match ty {
+        Type::Varchar => Type::Text,
+        Type::Cidr => Type::Inet,
+        ty => ty,
+    };
     if let Type::Enum(_) = ty {
         return ENUM_OPERATOR_CLASS.0;
     }
@@ -192,6 +202,8 @@ fn types(catalog: &Catalog, relation: &'static Known) -> Vec<Row> {
                         | Type::Float8
                         | Type::Timestamptz
                         | Type::Interval
+                        | Type::Varbit
+                        | Type::Inet
                         | Type::Oid
                 ),
             )

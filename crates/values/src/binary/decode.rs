@@ -1,13 +1,13 @@
 //! From bytes to a value.
 
 use super::{
-    JSONB_VERSION, NUMERIC_INFINITY, NUMERIC_NAN, NUMERIC_NEGATIVE, NUMERIC_NEGATIVE_INFINITY,
-    NUMERIC_POSITIVE,
+    JSONB_VERSION, JSONPATH_VERSION, NUMERIC_INFINITY, NUMERIC_NAN, NUMERIC_NEGATIVE,
+    NUMERIC_NEGATIVE_INFINITY, NUMERIC_POSITIVE,
 };
 use crate::numeric::Digits;
 use crate::{
-    Array, DIMENSIONS_MAX, Date, Datum, Dimension, Error, ITEMS_MAX, Interval, Json, Numeric, Oid,
-    Result, SqlState, Time, Timestamp, Type, text,
+    Array, Bits, DIMENSIONS_MAX, Date, Datum, Dimension, Error, ITEMS_MAX, Interval, Json, Network,
+    Numeric, Oid, Result, SqlState, Time, Timestamp, Type, text,
 };
 
 fn invalid(ty: Type) -> Error {
@@ -39,6 +39,11 @@ pub fn decode(ty: Type, bytes: &[u8]) -> Result<Datum> {
             text::parse(ty, utf8(bytes)?, &crate::Zone::utc())?
         }
         Type::Bytea => Datum::Bytea(bytes.into()),
+        Type::Inet | Type::Cidr => {
+            let network = Network::of_binary(bytes, ty == Type::Cidr).ok_or_else(|| invalid(ty))?;
+            Datum::Network(Box::new(network))
+        }
+        Type::Bit | Type::Varbit => Datum::Bits(decode_bits(ty, bytes)?),
         Type::Uuid => Datum::Uuid(fixed(ty, bytes)?),
         Type::Date => Datum::Date(Date::from_bits(i32::from_be_bytes(fixed(ty, bytes)?))?),
         Type::Timestamp => Datum::Timestamp(timestamp(ty, bytes)?),
@@ -55,11 +60,22 @@ pub fn decode(ty: Type, bytes: &[u8]) -> Result<Datum> {
             Some((&JSONB_VERSION, json)) => Datum::Jsonb(Box::new(Json::parse(utf8(json)?)?)),
             _ => return Err(invalid(ty)),
         },
+        Type::Jsonpath => match bytes.split_first() {
+            Some((&JSONPATH_VERSION, path)) => text::parse(ty, utf8(path)?, &crate::Zone::utc())?,
+            _ => return Err(invalid(ty)),
+        },
         Type::Time => Datum::Time(Time::from_microseconds(i64::from_be_bytes(fixed(ty, bytes)?))?),
         Type::Enum(ty) => Datum::Enum(ty.parse(utf8(bytes)?)?),
         Type::Array(_) => Datum::Array(Box::new(decode_array(ty, bytes)?)),
         Type::Record => return Err(text::no_record()),
     })
+}
+
+/// The number of bits, then their bytes.
+fn decode_bits(ty: Type, bytes: &[u8]) -> Result<Bits> {
+    let (count, bytes) = bytes.split_first_chunk::<4>().ok_or_else(|| invalid(ty))?;
+    let count = usize::try_from(i32::from_be_bytes(*count)).map_err(|_| invalid(ty))?;
+    Bits::of_bytes(bytes, count).ok_or_else(|| invalid(ty))
 }
 
 fn timestamp(ty: Type, bytes: &[u8]) -> Result<Timestamp> {

@@ -1,8 +1,8 @@
 //! From a value to bytes.
 
 use super::{
-    JSONB_VERSION, NUMERIC_INFINITY, NUMERIC_NAN, NUMERIC_NEGATIVE, NUMERIC_NEGATIVE_INFINITY,
-    NUMERIC_POSITIVE,
+    JSONB_VERSION, JSONPATH_VERSION, NUMERIC_INFINITY, NUMERIC_NAN, NUMERIC_NEGATIVE,
+    NUMERIC_NEGATIVE_INFINITY, NUMERIC_POSITIVE,
 };
 use crate::numeric::Digits;
 use crate::{Array, Datum, Numeric, Type};
@@ -21,7 +21,16 @@ pub fn encode(datum: &Datum, bytes: &mut Vec<u8>) {
         Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => {
             bytes.extend_from_slice(text.as_bytes())
         }
+        Datum::Jsonpath(text) => {
+            bytes.push(JSONPATH_VERSION);
+            bytes.extend_from_slice(text.as_bytes());
+        }
         Datum::Bytea(value) => bytes.extend_from_slice(value),
+        Datum::Network(network) => network.push_binary(bytes),
+        Datum::Bits(bits) => {
+            bytes.extend_from_slice(&(bits.count() as u32).to_be_bytes());
+            bytes.extend_from_slice(bits.bytes());
+        }
         Datum::Uuid(value) => bytes.extend_from_slice(value),
         Datum::Date(date) => bytes.extend_from_slice(&date.bits().to_be_bytes()),
         Datum::Timestamp(at) | Datum::Timestamptz(at) => {

@@ -15,3 +15,5 @@ const NUMERIC_NEGATIVE_INFINITY: u16 = 0xf000;
 
 /// The first byte of `jsonb`.
 const JSONB_VERSION: u8 = 1;
+/// The first byte of `jsonpath`.
+const JSONPATH_VERSION: u8 = 1;

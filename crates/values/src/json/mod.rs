@@ -4,6 +4,8 @@
 
 pub mod given;
 mod parse;
+pub mod path;
 mod value;
 
+pub use path::JsonPath;
 pub use value::Json;

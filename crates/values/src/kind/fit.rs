@@ -1,6 +1,6 @@
 //! Makes a value fit the length, precision or scale of its type.
 
-use crate::{Datum, Error, Modifier, Result, SqlState, Type};
+use crate::{Bits, Datum, Error, Modifier, Result, SqlState, Type};
 
 /// How strict the length of text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,10 @@ pub fn fit(datum: Datum, ty: Type, modifier: Modifier, strictness: Strictness) -
             let digits = modifier.second_digits().unwrap_or(u32::MAX);
             interval.round(digits).map(Datum::Interval)
         }
+        Datum::Bits(bits) => match modifier.bits() {
+            Some(count) => fit_bits(bits, ty, count, strictness).map(Datum::Bits),
+            None => Ok(Datum::Bits(bits)),
+        },
         Datum::Array(array) if modifier != Modifier::NONE => {
             let element = array.element();
             let fitted = array.items().iter().map(|item| {
@@ -78,6 +82,24 @@ fn fit_text(text: Box<str>, ty: Type, length: usize, strictness: Strictness) -> 
         SqlState::STRING_TOO_LONG,
         format!("value too long for type {}({length})", ty.name()),
     ))
+}
+
+/// A `bit` has its number of bits: CAST cuts it, or puts zeros behind it.
+fn fit_bits(bits: Bits, ty: Type, count: usize, strictness: Strictness) -> Result<Bits> {
+    let own = bits.count();
+    let is_exact = ty == Type::Bit;
+    if own == count || (!is_exact && own < count) {
+        return Ok(bits);
+    }
+    if strictness == Strictness::Explicit {
+        return Ok(bits.resized(count));
+    }
+    if is_exact {
+        let message = format!("bit string length {own} does not match type bit({count})");
+        return Err(Error::new(SqlState::LENGTH_MISMATCH, message));
+    }
+    let message = format!("bit string too long for type bit varying({count})");
+    Err(Error::new(SqlState::STRING_TOO_LONG, message))
 }
 
 #[cfg(test)]

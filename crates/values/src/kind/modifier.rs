@@ -12,6 +12,7 @@ const HEADER: i32 = 4;
 /// The part of an interval's number that says how many digits seconds have, if it is no limit.
 const ALL_DIGITS: i32 = 0xffff;
 const LENGTH_MAX: i64 = 10_485_760;
+const LENGTH_OF_BITS_MAX: i64 = crate::BITS_MAX as i64;
 const PRECISION_MAX: i64 = 1_000;
 
 impl Modifier {
@@ -46,6 +47,16 @@ impl Modifier {
                     ..=0 => Err(invalid(format!("length for type {name} must be at least 1"))),
                     1..=LENGTH_MAX => Ok(Modifier(*length as i32 + HEADER)),
                     _ => Err(invalid(format!("length for type {name} cannot exceed {LENGTH_MAX}"))),
+                }
+            }
+            (Type::Bit | Type::Varbit, [length]) => {
+                let name = if ty == Type::Bit { "bit" } else { "varbit" };
+                match *length {
+                    ..=0 => Err(invalid(format!("length for type {name} must be at least 1"))),
+                    1..=LENGTH_OF_BITS_MAX => Ok(Modifier(*length as i32)),
+                    _ => Err(invalid(format!(
+                        "length for type {name} cannot exceed {LENGTH_OF_BITS_MAX}"
+                    ))),
                 }
             }
             (Type::Numeric, [precision]) => Modifier::of_numeric(*precision, 0),
@@ -98,6 +109,11 @@ impl Modifier {
         (self.0 >= HEADER).then(|| (self.0 - HEADER) as usize)
     }
 
+    /// The number of bits of a `bit`, and the most of a `bit varying`.
+    pub fn bits(self) -> Option<usize> {
+        usize::try_from(self.0).ok()
+    }
+
     /// Precision and scale of a `numeric`.
     pub fn precision_and_scale(self) -> Option<(i32, i32)> {
         let packed = self.0.checked_sub(HEADER).filter(|packed| *packed >= 0)?;
@@ -136,6 +152,10 @@ impl Modifier {
         let name = match base {
             Type::Varchar | Type::Char => match self.length() {
                 Some(length) => format!("{}({length})", base.name()),
+                None => base.name(),
+            },
+            Type::Bit | Type::Varbit => match self.bits() {
+                Some(count) => format!("{}({count})", base.name()),
                 None => base.name(),
             },
             Type::Numeric => match self.precision_and_scale() {

@@ -62,6 +62,16 @@ pub enum Type {
     Time,
     /// `record`: a row of values, which no table has in a column.
     Record,
+    /// `bit`: bits of a stated number.
+    Bit,
+    /// `bit varying`
+    Varbit,
+    /// `jsonpath`
+    Jsonpath,
+    /// `inet`
+    Inet,
+    /// `cidr`
+    Cidr,
     /// An enum type.
     Enum(EnumType),
     /// An array of one of the others.
@@ -115,7 +125,7 @@ const fn known(
     Known { ty, name, oid: Oid(oid), array_oid: Oid(array_oid), fixed_bytes }
 }
 
-const KNOWN: [Known; 28] = [
+const KNOWN: [Known; 33] = [
     known(Type::Bool, "boolean", 16, 1000, Some(1)),
     known(Type::Int2, "smallint", 21, 1005, Some(2)),
     known(Type::Int4, "integer", 23, 1007, Some(4)),
@@ -144,6 +154,11 @@ const KNOWN: [Known; 28] = [
     known(Type::Json, "json", 114, 199, None),
     known(Type::Time, "time without time zone", 1083, 1183, Some(8)),
     known(Type::Record, "record", 2249, 2287, None),
+    known(Type::Bit, "bit", 1560, 1561, None),
+    known(Type::Varbit, "bit varying", 1562, 1563, None),
+    known(Type::Jsonpath, "jsonpath", 4072, 4073, None),
+    known(Type::Inet, "inet", 869, 1041, None),
+    known(Type::Cidr, "cidr", 650, 651, None),
 ];
 
 /// Set in the stored code of an array.
@@ -188,6 +203,11 @@ impl Type {
             Type::Json => 25,
             Type::Time => 26,
             Type::Record => 27,
+            Type::Bit => 28,
+            Type::Varbit => 29,
+            Type::Jsonpath => 30,
+            Type::Inet => 31,
+            Type::Cidr => 32,
             Type::Enum(_) | Type::Array(Element(Item::Enum(_))) => return None,
             Type::Array(Element(Item::Known(place))) => place,
         })
@@ -295,12 +315,22 @@ impl Type {
 
     /// Whether values may be in keys of tables and indexes.
     pub fn may_be_key(self) -> bool {
-        !matches!(self, Type::Array(_) | Type::Jsonb | Type::Json | Type::Record)
+        !matches!(self, Type::Array(_) | Type::Jsonb | Type::Json | Type::Jsonpath | Type::Record)
     }
 
     /// Whether it is one of the types of text.
     pub fn is_text(self) -> bool {
         matches!(self, Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter)
+    }
+
+    /// Whether its values are addresses of the internet.
+    pub fn is_network(self) -> bool {
+        matches!(self, Type::Inet | Type::Cidr)
+    }
+
+    /// Whether its values are strings of bits.
+    pub fn is_bits(self) -> bool {
+        matches!(self, Type::Bit | Type::Varbit)
     }
 
     /// Whether its values are numbers of objects of the catalog.
@@ -349,7 +379,7 @@ mod tests {
             assert_eq!(array.element(), Some(ty));
             assert_eq!(array.array(), None);
         }
-        assert_eq!(Type::from_code(28), None);
+        assert_eq!(Type::from_code(33), None);
         assert_eq!(Type::from_code(ENUM_CODE), None);
         assert_eq!(Type::from_oid(Oid::new(2)), None);
     }

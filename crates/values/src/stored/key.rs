@@ -6,7 +6,7 @@
 //! FF.
 
 use crate::numeric::Digits;
-use crate::{Datum, Error, Numeric, Result, Type};
+use crate::{Datum, Error, Network, Numeric, Result, Type};
 use sha2::{Digest, Sha256};
 
 /// How a column stands in a key.
@@ -62,6 +62,12 @@ fn push_value(bytes: &mut Vec<u8>, datum: &Datum) {
         // Those of a column have the blanks of its length, so equal ones have equal bytes.
         Datum::Text(text) | Datum::Char(text) => push_escaped(bytes, text.as_bytes()),
         Datum::Bytea(value) => push_escaped(bytes, value),
+        // As the bytes, and of equal ones that with fewer bits has more that are not used.
+        Datum::Bits(bits) => {
+            push_escaped(bytes, bits.bytes());
+            bytes.push(8 - bits.stored()[0]);
+        }
+        Datum::Network(network) => network.push_key(bytes),
         Datum::Uuid(value) => bytes.extend_from_slice(value),
         Datum::Date(date) => bytes.extend_from_slice(&(date.bits() as u32 ^ 1 << 31).to_be_bytes()),
         Datum::Timestamp(at) | Datum::Timestamptz(at) => {
@@ -72,7 +78,12 @@ fn push_value(bytes: &mut Vec<u8>, datum: &Datum) {
         Datum::Interval(interval) => {
             bytes.extend_from_slice(&(interval.length() as u128 ^ 1 << 127).to_be_bytes());
         }
-        Datum::Null | Datum::Jsonb(_) | Datum::Json(_) | Datum::Array(_) | Datum::Record(_) => {
+        Datum::Null
+        | Datum::Jsonb(_)
+        | Datum::Json(_)
+        | Datum::Jsonpath(_)
+        | Datum::Array(_)
+        | Datum::Record(_) => {
             panic!("{datum:?} in a key: DDL refuses its type")
         }
     }
@@ -160,6 +171,11 @@ pub fn skip(bytes: &[u8], ty: Type, order: Order) -> Result<&[u8]> {
     let width = match ty {
         Type::Text | Type::Varchar | Type::Char | Type::Name | Type::Letter | Type::Bytea => {
             escaped_bytes(bytes, mask).ok_or_else(corrupted)?
+        }
+        Type::Bit | Type::Varbit => escaped_bytes(bytes, mask).ok_or_else(corrupted)? + 1,
+        Type::Inet | Type::Cidr => {
+            let first = bytes.first().ok_or_else(corrupted)? ^ mask;
+            Network::key_bytes(first).ok_or_else(corrupted)?
         }
         Type::Numeric => numeric_bytes(bytes, mask).ok_or_else(corrupted)?,
         _ => fixed_bytes(ty).ok_or_else(corrupted)?,

@@ -13,8 +13,10 @@
 //! later have the catalog's default. Any bytes can be decoded: what is no row is an error.
 
 use super::record;
+use crate::json::JsonPath;
 use crate::{
-    Array, Date, Datum, Dimension, Error, Interval, Json, Numeric, Result, Time, Timestamp, Type,
+    Array, Bits, Date, Datum, Dimension, Error, Interval, Json, Network, Numeric, Result, Time,
+    Timestamp, Type,
 };
 
 /// The version of the layout.
@@ -149,10 +151,12 @@ pub fn push_value(datum: &Datum, bytes: &mut Vec<u8>) {
         Datum::Float4(value) => bytes.extend_from_slice(&value.to_bits().to_le_bytes()),
         Datum::Float8(value) => bytes.extend_from_slice(&value.to_bits().to_le_bytes()),
         Datum::Numeric(value) => push_numeric(value, bytes),
-        Datum::Text(text) | Datum::Char(text) | Datum::Json(text) => {
+        Datum::Text(text) | Datum::Char(text) | Datum::Json(text) | Datum::Jsonpath(text) => {
             bytes.extend_from_slice(text.as_bytes())
         }
         Datum::Bytea(value) => bytes.extend_from_slice(value),
+        Datum::Network(network) => network.push_stored(bytes),
+        Datum::Bits(bits) => bytes.extend_from_slice(bits.stored()),
         Datum::Uuid(value) => bytes.extend_from_slice(value),
         Datum::Date(date) => bytes.extend_from_slice(&date.bits().to_le_bytes()),
         Datum::Timestamp(at) | Datum::Timestamptz(at) => {
@@ -204,6 +208,14 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             if ty == Type::Char { Datum::Char(text.into()) } else { Datum::text(text) }
         }
         Type::Bytea => Datum::Bytea(bytes.into()),
+        Type::Inet | Type::Cidr => {
+            let network = Network::of_stored(bytes);
+            let network = network.filter(|own| own.is_cidr() == (ty == Type::Cidr));
+            Datum::Network(Box::new(network.ok_or_else(|| corrupted("an address is malformed"))?))
+        }
+        Type::Bit | Type::Varbit => {
+            Datum::Bits(Bits::of_stored(bytes).ok_or_else(|| corrupted("bits are malformed"))?)
+        }
         Type::Uuid => Datum::Uuid(fixed(bytes)?),
         Type::Date => {
             Datum::Date(Date::from_bits(i32::from_le_bytes(fixed(bytes)?)).map_err(inner)?)
@@ -228,6 +240,10 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             let text = text()?;
             Json::parse(text).map_err(|_| corrupted("json is no JSON"))?;
             Datum::Json(text.into())
+        }
+        Type::Jsonpath => {
+            let path = JsonPath::parse(text()?).map_err(|_| corrupted("jsonpath is no path"))?;
+            Datum::Jsonpath(path.to_string().into())
         }
         Type::Time => {
             let time = Time::from_microseconds(i64::from_le_bytes(fixed(bytes)?));

@@ -1,8 +1,9 @@
 //! From text to a value.
 
+use crate::json::JsonPath;
 use crate::{
-    Array, Date, Datum, Dimension, Error, Interval, Json, Modifier, Result, SqlState, Time,
-    Timestamp, Type, Zone, float,
+    Array, Bits, Date, Datum, Dimension, Error, Interval, Json, Modifier, Network, Result,
+    SqlState, Time, Timestamp, Type, Zone, float,
 };
 
 fn invalid(ty: Type, text: &str) -> Error {
@@ -56,6 +57,10 @@ pub fn parse_as(ty: Type, modifier: Modifier, text: &str, zone: &Zone) -> Result
             if ty == Type::Char { Datum::Char(text.into()) } else { Datum::text(text) }
         }
         Type::Bytea => Datum::Bytea(parse_bytes(text)?.into()),
+        Type::Inet | Type::Cidr => {
+            Datum::Network(Box::new(Network::parse(text, ty == Type::Cidr)?))
+        }
+        Type::Bit | Type::Varbit => Datum::Bits(Bits::parse(text)?),
         Type::Uuid => Datum::Uuid(parse_uuid(text).ok_or_else(|| invalid(ty, text))?),
         Type::Date => Datum::Date(Date::parse(text)?),
         Type::Timestamp => Datum::Timestamp(Timestamp::parse(text)?),
@@ -63,6 +68,7 @@ pub fn parse_as(ty: Type, modifier: Modifier, text: &str, zone: &Zone) -> Result
         Type::Interval => Datum::Interval(Interval::parse_as(text, modifier.interval_fields())?),
         Type::Jsonb => Datum::Jsonb(Box::new(Json::parse(text)?)),
         Type::Json => Json::parse(text).map(|_| Datum::Json(text.into()))?,
+        Type::Jsonpath => Datum::Jsonpath(JsonPath::parse(text)?.to_string().into()),
         Type::Time => Datum::Time(Time::parse(text)?),
         Type::Record => return Err(no_record()),
         Type::Enum(ty) => Datum::Enum(ty.parse(text)?),

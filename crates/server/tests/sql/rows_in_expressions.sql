@@ -1,0 +1,25 @@
+-- Functions of rows within expressions among columns: they go side by side, and what has ended is NULL.
+SELECT generate_series(1, 3) + 1;
+SELECT generate_series(1, 3) * 10 + generate_series(1, 2);
+SELECT unnest(ARRAY['a', 'b', 'c']) AS item, generate_subscripts(ARRAY['a', 'b', 'c'], 1) - 1 AS place;
+SELECT unnest(ARRAY['a', 'b', 'c']), generate_series(1, 2) + 100, 'x' AS x;
+SELECT upper(unnest(ARRAY['a', 'b'])), (unnest(ARRAY[1, 2]))::text || '!', -generate_series(1, 2);
+SELECT unnest(ARRAY[1, 2]) IS NULL, unnest(ARRAY[1, NULL]) IS NOT NULL;
+SELECT ARRAY[generate_series(1, 2), 7], abs(generate_series(-2, -1)), unnest(ARRAY['ab', 'cd']) LIKE 'a%';
+CREATE TABLE held (id int PRIMARY KEY, items text[], numbers int[]);
+INSERT INTO held VALUES (1, '{a,b}', '{10,20,30}'), (2, '{}', '{1}'), (3, NULL, NULL), (4, '{z}', '{}');
+SELECT id, unnest(items) || id, unnest(numbers) + 1 FROM held ORDER BY id, 3;
+SELECT id, generate_subscripts(items, 1) + 1 AS place, unnest(items) AS item FROM held ORDER BY id, place;
+SELECT id, coalesce(unnest(items), 'none') FROM held;
+SELECT CASE WHEN id = 1 THEN unnest(numbers) END FROM held;
+SELECT max(unnest(numbers)) FROM held;
+SELECT DISTINCT unnest(numbers) / 10 FROM held ORDER BY 1;
+SELECT id, unnest(numbers) % 4 AS rest FROM held WHERE id < 3 ORDER BY rest DESC, id LIMIT 2;
+SELECT unnest(numbers) + 1 FROM held WHERE false;
+SELECT (SELECT sum(n) FROM (SELECT unnest(numbers) * 2 AS n) AS inside) FROM held ORDER BY id;
+INSERT INTO held SELECT generate_series(10, 12) + 1, ARRAY['new'];
+SELECT id FROM held WHERE id > 9 ORDER BY id;
+CREATE VIEW spread AS SELECT id, unnest(items) || '?' AS item FROM held;
+SELECT * FROM spread WHERE id = 1 ORDER BY item;
+DROP VIEW spread;
+DROP TABLE held;
