@@ -64,3 +64,8 @@ SELECT x.id, y.id FROM marks x LEFT JOIN marks y ON y.mark = x.mark + 2 AND y.cl
 SELECT x.id, y.id FROM marks x FULL JOIN marks y ON y.id = x.id + 7 WHERE x.id < 3 OR y.id < 3 ORDER BY 1, 2;
 SELECT x.id, y.id FROM marks x RIGHT JOIN marks y ON y.id = x.id + 7 AND x.class = 'a' ORDER BY 2, 1;
 DROP TABLE marks;
+-- Functions of rows with too many arguments.
+SELECT * FROM jsonb_array_elements('[1, 2]'::jsonb, 2);
+SELECT * FROM jsonb_object_keys('{}'::jsonb, 'a');
+SELECT * FROM abs(1, 2);
+SELECT * FROM upper('a', 'b');

@@ -18,3 +18,6 @@ INSERT INTO drawn (n) VALUES (1), (2), (3);
 SELECT count(DISTINCT id), count(DISTINCT at), bool_and(at >= 0 AND at < 1), bool_and(substr(id::text, 15, 1) = '4') FROM drawn;
 SELECT column_name, column_default FROM information_schema.columns WHERE table_name = 'drawn' AND column_name <> 'n' ORDER BY ordinal_position;
 SELECT n FROM drawn ORDER BY random() LIMIT 0;
+-- A query of WITH has one answer, also where it is named twice.
+WITH q AS (SELECT random() AS r FROM generate_series(1, 3)) SELECT count(*) FROM (SELECT r FROM q UNION SELECT r FROM q) x;
+WITH q AS (SELECT random() AS r FROM generate_series(1, 3)) SELECT count(*) FROM (SELECT r FROM q EXCEPT SELECT r FROM q) x;

@@ -238,14 +238,7 @@ impl Binder<'_> {
             if let Some(refused) = super::named::refused(&name) {
                 return refused;
             }
-            Error::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {name}({}) does not exist", shown.join(", ")),
-            )
-            .with_hint(
-                "No function matches the given name and argument types. You might need to add \
-                 explicit type casts.",
-            )
+            no_function(&name, &shown)
         })
     }
 
@@ -658,4 +651,13 @@ pub(super) fn is_field_of_date(field: &str) -> bool {
     use Field::{Hour, Microseconds, Milliseconds, Minute, Second};
     let of_day = [Hour, Microseconds, Milliseconds, Minute, Second];
     Field::named(field).is_some_and(|field| !of_day.contains(&field))
+}
+
+/// The error of a function that does not exist with arguments of these types.
+pub(super) fn no_function(name: &str, types: &[String]) -> Error {
+    let message = format!("function {name}({}) does not exist", types.join(", "));
+    Error::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(
+        "No function matches the given name and argument types. You might need to add explicit \
+         type casts.",
+    )
 }

@@ -5,6 +5,7 @@ use super::binder::{Binder, Level, name_of, unsupported};
 use super::copies::check_copies;
 use super::door::check_call;
 use super::from::{FromItem, FromRows};
+use super::functions::no_function;
 use super::items::identity;
 use super::json_paths::with_defaults;
 use super::kinds::Willing;
@@ -200,7 +201,9 @@ impl Binder<'_> {
         };
         let is_only = calls.len() == 1;
         let own = calls.first().map(|call| call.name.clone()).unwrap_or_default();
-        let (query, kinds) = self.rows_query(calls, numbered)?;
+        let position = self.position(factor);
+        let of_calls = self.rows_query(calls, numbered);
+        let (query, kinds) = of_calls.map_err(|error| error.at(position))?;
         // A function's only column is called as the alias is.
         let column = alias.as_ref().filter(|_| is_only).map(|alias| name_of(&alias.name));
         let column = column.unwrap_or_else(|| own.clone());
@@ -365,10 +368,7 @@ impl Binder<'_> {
             (RowsFunction::Nothing, _) if count == 1 => {
                 (vec![Some(Type::Regclass)], Type::Regclass)
             }
-            _ => {
-                let message = format!("function {name}({}) does not exist", shown.join(", "));
-                return Err(Error::new(SqlState::UNDEFINED_FUNCTION, message));
-            }
+            _ => return Err(no_function(&name, &shown)),
         };
         let pairs = all.into_iter().zip(wanted);
         let arguments = pairs.map(|(bound, ty)| {

@@ -3,6 +3,7 @@
 use super::aggregates::{BoundAggregate, Written, aggregate_named};
 use super::binder::{Binder, name_of};
 use super::coerce::Bound;
+use super::functions::no_function;
 use super::kinds::Willing;
 use super::order::{direction, sort_key};
 use super::window_list::{Place, Spec, error, is_window_function, whole};
@@ -158,13 +159,7 @@ impl Binder<'_> {
                 all[1] = self.coerce(all[1].clone(), Type::Int4, Willing::Implicit)?;
                 (NthValue, all[0].ty().unwrap_or(Type::Text))
             }
-            _ => {
-                let message = format!("function {name}({}) does not exist", shown.join(", "));
-                let hint = "No function matches the given name and argument types. You might \
-                            need to add explicit type casts.";
-                let error = Error::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(hint);
-                return Err(error.at(position));
-            }
+            _ => return Err(no_function(name, &shown).at(position)),
         };
         let aggregate = crate::ir::Aggregate {
             kind: crate::ir::AggregateKind::First,
