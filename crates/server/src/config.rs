@@ -22,7 +22,7 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// The `statement_timeout` of sessions that set none; `None`: there is none.
     pub statement_timeout: Option<Duration>,
-    /// Statements that take this long or longer are told to `tracing` as warnings; `None`: none is.
+    /// The duration from which on a statement is logged as a warning of `tracing`; `None`: none is.
     pub log_min_duration: Option<Duration>,
     /// Whether the store cannot be read any more, so that what is under way may never end. Once it
     /// is, clients are told at once, also those that wait for an answer, and the server ends. Its

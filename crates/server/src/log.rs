@@ -1,14 +1,14 @@
-//! What is told to those who run the server: events of `tracing`.
+//! The log of the server: events of `tracing`.
 //!
 //! | level | event |
 //! |---|---|
-//! | error | an error of class XX (a bug or damage) or 58 (a file) |
-//! | warn | a client that is not let in; a statement that took long |
-//! | warn | an error of class 53 (memory, disk, connections), once a second |
-//! | info | a session that the server ends |
-//! | debug | each other error that a client is sent; sessions that begin |
+//! | error | errors of class XX (a bug or damage) and 58 (files) |
+//! | warn | rejected clients; slow statements |
+//! | warn | errors of class 53 (memory, disk, connections), at most one a second |
+//! | info | sessions that the server ends |
+//! | debug | other errors of statements; new sessions |
 //!
-//! Texts of statements are cut as in `pg_stat_activity`. Values of parameters are not told.
+//! Statements are cut as in `pg_stat_activity`. Parameter values are not logged.
 
 use crate::store::Activity;
 use sql::system::SessionActivity;
@@ -18,40 +18,41 @@ use std::time::{Duration, Instant};
 use tracing::{Level, debug, enabled, error, info, warn};
 use values::{Error, SqlState};
 
-/// How often an event is told that may come in thousands.
+/// The time between two events of a rate-limited kind.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Errors of class 53 that clients were sent.
-static SCARCITY: Rare = Rare(Mutex::new(None));
+/// Errors of class 53.
+static SCARCITY: Limited = Limited(Mutex::new(None));
 
-/// A kind of event that is told at most once a [`PAUSE`].
-struct Rare(Mutex<Option<Told>>);
+/// A kind of event, logged at most once per [`PAUSE`].
+struct Limited(Mutex<Option<Last>>);
 
-struct Told {
+/// The last logged event.
+struct Last {
     at: Instant,
-    /// Events since then that were not told.
+    /// The number of events not logged since then.
     omitted: u64,
 }
 
-impl Rare {
-    /// Returns how many events were omitted since the last one, if this one is to be told.
+impl Limited {
+    /// Returns the number of omitted events since the last one, or `None` to omit this one.
     fn due(&self, now: Instant) -> Option<u64> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *last {
-            Some(told) if now.duration_since(told.at) < PAUSE => {
-                told.omitted += 1;
+            Some(last) if now.duration_since(last.at) < PAUSE => {
+                last.omitted += 1;
                 None
             }
-            told => {
-                let omitted = told.as_ref().map_or(0, |told| told.omitted);
-                *told = Some(Told { at: now, omitted: 0 });
+            last => {
+                let omitted = last.as_ref().map_or(0, |last| last.omitted);
+                *last = Some(Last { at: now, omitted: 0 });
                 Some(omitted)
             }
         }
     }
 }
 
-/// An event of a session. A macro, as levels are constants.
+/// Logs an event of a session. A macro, because levels are constants.
 macro_rules! of_session {
     ($tell:ident, $session:expr, $error:expr, $($more:tt)*) => {{
         let (session, error): (&SessionActivity, &Error) = ($session, $error);
@@ -68,7 +69,7 @@ macro_rules! of_session {
     }};
 }
 
-/// Tells of an error that the client of a session is sent.
+/// Logs an error sent to the client of a session.
 pub(crate) fn failed(session: &Activity, error: &Error) {
     let message = error.message();
     match &error.state().code()[..2] {
@@ -91,18 +92,17 @@ pub(crate) fn failed(session: &Activity, error: &Error) {
     }
 }
 
-/// Tells of the error with which the server ends a session. One for each session that a shutdown
-/// ends says nothing more.
+/// Logs the error that ends a session. Those of a shutdown are for level debug.
 pub(crate) fn ended(session: &Activity, error: &Error) {
-    let is_told = error.state() != SqlState::ADMIN_SHUTDOWN || enabled!(Level::DEBUG);
-    match session.now().filter(|_| is_told) {
+    let is_logged = error.state() != SqlState::ADMIN_SHUTDOWN || enabled!(Level::DEBUG);
+    match session.now().filter(|_| is_logged) {
         Some(_) if error.state().code().starts_with("XX") => failed(session, error),
         Some(session) => of_session!(info, &session, error, "{}", error.message()),
         None => {}
     }
 }
 
-/// Tells of a session that begins.
+/// Logs a new session.
 pub(crate) fn began(session: &Activity) {
     if enabled!(Level::DEBUG)
         && let Some(session) = session.now()
@@ -116,7 +116,7 @@ pub(crate) fn began(session: &Activity) {
     }
 }
 
-/// Tells of a client that is not let in.
+/// Logs a rejected client.
 pub(crate) fn refused(address: Option<IpAddr>, error: &Error) {
     let address = address.map(tracing::field::display);
     let state = error.state();
@@ -130,7 +130,7 @@ pub(crate) fn refused(address: Option<IpAddr>, error: &Error) {
     warn!(address, state, "a client is refused: {message}");
 }
 
-/// Tells of a statement that took long.
+/// Logs a slow statement.
 pub(crate) fn slow(session: &SessionActivity, took: Duration) {
     warn!(
         process = session.process,
@@ -148,8 +148,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_in_thousands_is_told_once_a_pause() {
-        let kind = Rare(Mutex::new(None));
+    fn a_rate_limited_kind_is_logged_once_per_pause() {
+        let kind = Limited(Mutex::new(None));
         let begin = Instant::now();
         let told = [0, 1, 999, 1_000, 1_001, 5_000].map(|ms| {
             let now = begin + Duration::from_millis(ms);

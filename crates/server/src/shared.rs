@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     pub(crate) failures: Failures,
     /// The `statement_timeout` of sessions that set none, in milliseconds.
     pub(crate) statement_timeout: Option<u128>,
-    /// How long a statement takes at least that is told.
+    /// The duration from which on a statement is logged.
     pub(crate) log_min_duration: Option<Duration>,
     stop: watch::Receiver<bool>,
 }

@@ -61,7 +61,7 @@ pub struct ServeArguments {
     /// How far the store may grow.
     #[command(flatten)]
     pub limits: LimitArguments,
-    /// What is told on standard error.
+    /// The log.
     #[command(flatten)]
     pub log: LogArguments,
     /// Say where it listens as one JSON object on one line
@@ -69,37 +69,37 @@ pub struct ServeArguments {
     pub json: bool,
 }
 
-/// What is told on standard error.
+/// The log on standard error.
 #[derive(Debug, Args)]
 pub struct LogArguments {
-    /// Tell events of this level and of those before it
+    /// Log events of this level and of those before it
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info)]
     pub log_level: LogLevel,
-    /// How events are written
+    /// The format of an event
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Warn of statements that take so many milliseconds or more, with their text [default: none]
+    /// Log statements that take so many milliseconds or more, with their text [default: none]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=2_147_483_647))]
     pub log_min_duration_ms: Option<u64>,
 }
 
-/// How much is told.
+/// The levels of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
-    /// What is damaged or fails
+    /// Damage and failures
     Error,
-    /// Clients that are refused, want of memory or disk, slow statements
+    /// Rejected clients, lack of memory or disk, slow statements
     Warn,
-    /// The beginning and the end, checkpoints
+    /// Start, end and checkpoints
     Info,
     /// Sessions, errors of statements, epochs
     Debug,
 }
 
-/// How an event is written.
+/// The formats of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line to read
+    /// A line for people
     Text,
     /// A JSON object on a line
     Json,

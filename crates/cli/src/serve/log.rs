@@ -1,5 +1,4 @@
-//! What `serve` tells on standard error: events of `tracing`, its own, the server's and the
-//! library's.
+//! The log of `serve` on standard error: events of `tracing`.
 
 use std::io;
 
@@ -7,7 +6,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{LogArguments, LogFormat, LogLevel};
 
-/// Has events of this process written, from now on.
+/// Starts the log of this process.
 pub(super) fn begin(arguments: &LogArguments) {
     let level = match arguments.log_level {
         LogLevel::Error => LevelFilter::ERROR,

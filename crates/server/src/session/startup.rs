@@ -95,7 +95,7 @@ where
     let activity = &registered.requests.activity;
     let clock = database.store.clock();
     activity.begin(registered.process, database.store.name(), peer.address, clock());
-    activity.tell_slow(shared.log_min_duration);
+    activity.log_slow(shared.log_min_duration);
     log::began(activity);
     let (queue, receiver) = queue();
     let requests = Arc::clone(&registered.requests);

@@ -17,7 +17,7 @@ const ACTIVE: &str = "active";
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     shown: Mutex<Option<SessionActivity>>,
-    /// How long a statement takes at least that is told.
+    /// The duration from which on a statement is logged.
     slow: OnceLock<Duration>,
 }
 
@@ -49,14 +49,14 @@ impl Activity {
         });
     }
 
-    /// Tells of statements that take `slow` or longer.
-    pub(crate) fn tell_slow(&self, slow: Option<Duration>) {
+    /// Logs statements that take `slow` or longer.
+    pub(crate) fn log_slow(&self, slow: Option<Duration>) {
         if let Some(slow) = slow {
             self.slow.get_or_init(|| slow);
         }
     }
 
-    /// Tells of the statement that has run, if it has taken long.
+    /// Logs the statement that has run if it was slow.
     fn has_run(&self, shown: &SessionActivity, now: Timestamp) {
         let (Some(slow), Some(began)) = (self.slow.get(), shown.statement_began) else { return };
         let took = now.bits().saturating_sub(began.bits());
