@@ -16,6 +16,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("SELECT * FROM t ORDER BY ALL", "42703"),
     ("SELECT * FROM t FOR UPDATE OF u", "42P01"),
     ("SELECT a INTO TEMP x FROM t", "0A000"),
+    (
+        "MERGE INTO t USING (SELECT random() AS r) s ON t.a = s.r WHEN MATCHED THEN DELETE \
+         WHEN NOT MATCHED THEN DO NOTHING",
+        "0A000",
+    ),
     ("SELECT a FROM t LIMIT 1 BY a", "42601"),
     ("SELECT a FROM t LIMIT 1, 2", "42601"),
     ("SELECT TOP 1 a FROM t", "0A000"),

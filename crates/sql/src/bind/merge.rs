@@ -11,10 +11,14 @@ use sqlparser::ast::{
 };
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, Tokenizer};
 use values::{Error, Result, SqlState};
 
 /// The most clauses of a statement: each repeats the condition, and those before it.
 const CLAUSES_MAX: usize = 16;
+
+/// Functions with another result at each call.
+const VOLATILE: [&str; 5] = ["random", "gen_random_uuid", "uuid_generate_v4", "nextval", "setval"];
 
 /// The statement that does what MERGE says.
 pub(super) fn as_written(merge: &Merge) -> Result<Tree> {
@@ -27,6 +31,9 @@ pub(super) fn as_written(merge: &Merge) -> Result<Tree> {
     if clauses.len() > CLAUSES_MAX {
         let message = format!("MERGE has more than {CLAUSES_MAX} clauses");
         return Err(Error::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+    }
+    if clauses.len() > 1 {
+        check_repeated(merge)?;
     }
     let TableFactor::Table { name, .. } = table else {
         return Err(unsupported("MERGE into what is no table"));
@@ -54,6 +61,28 @@ pub(super) fn as_written(merge: &Merge) -> Result<Tree> {
     }
     query.body = Box::new(body(last));
     Ok(Tree::Query(query))
+}
+
+/// Refuses functions with another result at each call in what several parts repeat: the source and
+/// the conditions.
+fn check_repeated(merge: &Merge) -> Result<()> {
+    let conditions = merge.clauses.iter().filter_map(|clause| clause.predicate.as_ref());
+    let repeated = conditions.chain([&*merge.on]).map(ToString::to_string);
+    for text in repeated.chain([merge.source.to_string()]) {
+        let mut tokens =
+            Tokenizer::new(&PostgreSqlDialect {}, &text).tokenize().map_err(|_| bug())?;
+        tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
+        let is_volatile = |pair: &&[Token]| match pair {
+            [Token::Word(word), Token::LParen] => VOLATILE.contains(&&*word.value.to_lowercase()),
+            _ => false,
+        };
+        if let Some([Token::Word(word), _]) = tokens.windows(2).find(is_volatile) {
+            let message = format!("{}() in the source or a condition of MERGE", word.value);
+            let hint = "Put its results into a temporary table before.";
+            return Err(Error::unsupported(message, hint));
+        }
+    }
+    Ok(())
 }
 
 fn body(tree: Tree) -> SetExpr {
