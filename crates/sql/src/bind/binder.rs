@@ -261,6 +261,10 @@ impl<'a> Binder<'a> {
             let hint = "Copy the table that it selects from, or use COPY (SELECT ...) TO.";
             return Err(Error::unsupported(message, hint).at(self.position(name)));
         }
+        if self.catalog.sequence(&own).is_some() {
+            let message = format!("cannot change sequence \"{own}\"");
+            return Err(Error::new(SqlState::WRONG_OBJECT, message));
+        }
         let missing = |written: Written| written.missing().at(self.position(name));
         match self.catalog.table(&own) {
             Some(table) => Ok(Arc::clone(table)),

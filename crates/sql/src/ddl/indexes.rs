@@ -5,6 +5,7 @@ use super::door::check_index;
 use super::draft::{free_name, included, kept, key_order, new_index, refuse_key_kind};
 use super::foreign::{Needed, drop_needing, hidden_index, hidden_name};
 use super::rebuild::too_many;
+use super::relation_kind::RelationKind;
 use crate::bind::{
     Binder, KeyPart, index_column_name, is_index_element, leading_index, name_of, own_name,
     written_name,
@@ -197,9 +198,7 @@ pub(super) fn drop(
             return Err(required(table, &own));
         }
         let Some((table, at)) = catalog.index(&own) else {
-            let message = format!("index \"{}\" does not exist", written.own);
-            let error = Error::new(SqlState::UNDEFINED_OBJECT, message);
-            definition.skip_missing(error, dropping.if_exists)?;
+            definition.not_of_kind(catalog, &own, RelationKind::Index, dropping.if_exists)?;
             continue;
         };
         let id = table.relation.indexes[at].id;

@@ -22,6 +22,7 @@ mod like;
 mod moves;
 mod on_commit;
 mod rebuild;
+mod relation_kind;
 mod schemas;
 mod sequences;
 mod set_value;

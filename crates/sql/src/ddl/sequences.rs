@@ -2,6 +2,7 @@
 
 use super::counting::Options;
 use super::definition::Definition;
+use super::relation_kind::RelationKind;
 use super::views::dependent;
 use crate::bind::{name_of, own_name, written_name};
 use crate::catalog::{Catalog, ColumnInfo, Delta, Sequence, Table};
@@ -317,9 +318,7 @@ pub(super) fn drop(
         // Defaults may take numbers of several of them.
         let current = catalog.with(&definition.delta)?;
         let Some(sequence) = current.sequence(&own) else {
-            let message = format!("sequence \"{}\" does not exist", written.own);
-            let error = Error::new(SqlState::UNDEFINED_TABLE, message);
-            definition.skip_missing(error, if_exists)?;
+            definition.not_of_kind(&current, &own, RelationKind::Sequence, if_exists)?;
             continue;
         };
         drop_one(&current, sequence, cascade, &mut definition)?;

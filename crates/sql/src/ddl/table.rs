@@ -4,6 +4,7 @@ use super::definition::{Definition, refuse_name_of_type};
 use super::door::{check_table, check_truncate};
 use super::draft::{Draft, entry_space};
 use super::foreign::{add_children, drop_keys, refuse_truncate};
+use super::relation_kind::RelationKind;
 use super::sequences::{DependentDefaults, replace};
 use super::temporary::name_of_new;
 use super::views::{drop_dependents, refuse_view};
@@ -134,11 +135,7 @@ pub(super) fn drop(
     for written in written {
         let Some(own) = definition.found(catalog.relation(&written), if_exists)? else { continue };
         if catalog.table(&own).is_none() {
-            let hint = "Use DROP VIEW to remove a view.";
-            refuse_view(catalog, &own).map_err(|error| error.with_hint(hint))?;
-            let message = format!("table \"{}\" does not exist", written.own);
-            let error = Error::new(SqlState::UNDEFINED_TABLE, message);
-            definition.skip_missing(error, if_exists)?;
+            definition.not_of_kind(catalog, &own, RelationKind::Table, if_exists)?;
         }
     }
     Ok(definition)

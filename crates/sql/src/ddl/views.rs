@@ -2,6 +2,7 @@
 
 use super::definition::{Definition, refuse_name_of_type, refuse_owner};
 use super::door::check_view;
+use super::relation_kind::RelationKind;
 use super::temporary::name_of_new;
 use crate::bind::{
     Binder, NewView, TypePlace, bound_again, damaged, name_of, name_of_relation, written_name,
@@ -173,13 +174,7 @@ pub(super) fn drop(
             }
             continue;
         }
-        if catalog.table(&own).is_some() {
-            let message = format!("\"{own}\" is not a view");
-            return Err(Error::new(SqlState::WRONG_OBJECT, message)
-                .with_hint("Use DROP TABLE to remove a table."));
-        }
-        let message = format!("view \"{}\" does not exist", written.own);
-        definition.skip_missing(Error::new(SqlState::UNDEFINED_TABLE, message), if_exists)?;
+        definition.not_of_kind(catalog, &own, RelationKind::View, if_exists)?;
     }
     drop_dependents(catalog, "view", &dropped, cascade, &mut definition)?;
     Ok(definition)
