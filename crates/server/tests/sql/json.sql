@@ -40,3 +40,7 @@ SELECT json_agg(body ORDER BY id) FILTER (WHERE id > 3) FROM doc;
 -- A scalar is an array of itself for numbers, and for no path.
 SELECT '1'::jsonb -> 0, '1'::jsonb -> -1, '1'::jsonb -> 1, '1'::jsonb -> -2, '"a"'::jsonb ->> 0, 'null'::jsonb -> 0, 'null'::jsonb ->> 0, '1'::json -> 0;
 SELECT '1'::jsonb #> '{0}', '1'::jsonb #>> '{0}', '1'::jsonb -> 'a', '[1]'::jsonb -> 0 -> 0, '[1]'::jsonb #> '{0,0}', '{"a":1}'::jsonb -> 0;
+-- Nothing goes from an empty value, whatever the path says.
+SELECT '[]'::jsonb #- '{b,0}', '{}'::jsonb #- '{b,0}', '[]'::jsonb #- '{NULL}', jsonb_set('[]', '{b}', '1', false), jsonb_set('{}', '{b}', '1');
+SELECT '[[]]'::jsonb #- '{0,b}';
+SELECT jsonb_set('[]', '{b}', '1');

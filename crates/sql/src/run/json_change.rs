@@ -209,6 +209,12 @@ fn changed(json: &Json, path: &Array, new: Option<&Json>, creates: bool) -> Resu
         let verb = if new.is_some() { "set" } else { "delete" };
         return Err(invalid(format!("cannot {verb} path in scalar")));
     }
+    let is_empty = matches!(json, Json::Array(items) if items.is_empty())
+        || matches!(json, Json::Object(members) if members.is_empty());
+    if is_empty && !(new.is_some() && creates) {
+        // PostgreSQL does not look at the path then.
+        return whole(json.clone());
+    }
     let mut steps = Vec::new();
     for (at, step) in path.items().iter().enumerate() {
         match step {
