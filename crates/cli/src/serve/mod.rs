@@ -18,7 +18,7 @@ use server::{Databases, FolderOptions, Listening, ServeError, ServerOptions, Soc
 use tracing::{info, warn};
 
 use self::memory::{FolderShares, GiveBack, Shares};
-use crate::args::ServeArguments;
+use crate::args::{LogFormat, ServeArguments};
 use crate::lost::{self, STORE_FAILED};
 use crate::output::{Done, Failure, tell};
 use crate::signals::Signals;
@@ -62,6 +62,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     let Place { databases, name } = place(arguments, &shares, folder)?;
     let store = databases.default_store();
     let stop = signals.stop();
+    let is_for_people = !arguments.json && arguments.log.log_format == LogFormat::Text;
     let say = |listening: &Listening| {
         let mut text = match arguments.json {
             true => json(&name, listening, &shares),
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
         let mut output = std::io::stdout();
         // The server serves, whether or not its words are read.
         let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-        if let Some(line) = screen::try_it(listening).filter(|_| !arguments.json) {
+        if let Some(line) = screen::try_it(listening).filter(|_| is_for_people) {
             tell(&line);
         }
     };

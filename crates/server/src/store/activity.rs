@@ -81,6 +81,8 @@ impl Activity {
     pub(crate) fn runs(&self, text: &str, now: Timestamp) {
         let end = text.floor_char_boundary(TEXT_BYTES_MAX);
         self.change(|shown| {
+            // The one before it in the same text or pipeline.
+            self.has_run(shown, now);
             text[..end].clone_into(&mut shown.text);
             shown.state = ACTIVE;
             (shown.statement_began, shown.changed) = (Some(now), now);

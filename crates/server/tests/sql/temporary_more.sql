@@ -117,3 +117,21 @@ SELECT pg_my_temp_schema() = relnamespace FROM pg_class WHERE oid = 'again'::reg
 CREATE TABLE counted (a int);
 CREATE VIEW counts AS SELECT count(*) AS n FROM counted;
 SELECT refobjid::regclass, refobjsubid, deptype FROM pg_depend JOIN pg_rewrite ON objid = pg_rewrite.oid WHERE ev_class = 'counts'::regclass ORDER BY 1, 2, 3;
+-- In blocks of one snapshot, as their first statement.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+CREATE TEMP TABLE first_of_block (a int);
+INSERT INTO first_of_block VALUES (1);
+SELECT * FROM first_of_block;
+COMMIT;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+TRUNCATE first_of_block;
+INSERT INTO first_of_block VALUES (2);
+COMMIT;
+SELECT * FROM first_of_block;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+DROP TABLE first_of_block;
+CREATE TEMP TABLE first_of_block AS SELECT 3 AS a;
+INSERT INTO first_of_block SELECT a + 1 FROM first_of_block;
+COMMIT;
+SELECT * FROM first_of_block ORDER BY a;
+DROP TABLE first_of_block;

@@ -41,7 +41,8 @@ fn is_alone(name: &str) -> bool {
 fn garbage_ends_its_own_connection_only() {
     let server = Server::start();
     let mut random = ChaCha8Rng::seed_from_u64(43);
-    for round in 0..200 {
+    // Fewer than there may be at a time: the server may see their ends late.
+    for round in 0..150 {
         let mut socket = server.socket();
         if round % 2 == 1 {
             socket.write_all(&startup(&[("user", "nvcaracal")])).unwrap();

@@ -194,6 +194,9 @@ impl Pipeline {
             if block.has_lost_base(&catalog) {
                 return Err(moved());
             }
+            if block.base.is_none() {
+                block.follow(shared, &catalog)?;
+            }
             let known = block.own_catalog().unwrap_or_else(|| Arc::clone(&catalog));
             let over = Catalog::clone(&environment.over(&known)).at_next_id(before.next_id());
             let queries = self.query_of(block, &known, run).await?;
