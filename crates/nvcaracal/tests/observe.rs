@@ -179,7 +179,8 @@ fn epochs_calls_checkpoints_and_endings_are_told() {
     let told = |words: &str| assert!(lines.iter().any(|line| line == words), "{words} {lines:#?}");
     told("INFO span open device=..");
     told(
-        "INFO message=opened device=.. created=true epoch=0 rows=0 epochs_replayed=0 calls_replayed=0 us=..",
+        "INFO message=opened device=.. created=true epoch=0 rows=0 epochs_replayed=0 \
+         calls_replayed=0 us=..",
     );
     told("DEBUG span epoch calls=1");
     told("DEBUG message=contention epoch=6 rows=1 writers=3 waits=0 us=..");
