@@ -279,7 +279,8 @@ fn at_path(json: &Json, path: &[&str], depth: usize, wanted: &Wanted<'_>) -> Res
     }
 }
 
-fn type_name(json: &Json) -> &'static str {
+/// The name of a value's type, as `jsonb_typeof` has it.
+pub(super) fn type_name(json: &Json) -> &'static str {
     match json {
         Json::Null => "null",
         Json::String(_) => "string",

@@ -1,6 +1,7 @@
 //! What paths of JSON find. As in PostgreSQL, what is wrong with an item makes a condition unknown,
 //! and a query that is silent NULL; what is wrong with the path or its variables is an error.
 
+use super::json_change::type_name;
 use super::json_layout::offset_of;
 use super::patterns::{Count, Patterns};
 use crate::ir::PathQuery;
@@ -611,17 +612,6 @@ struct Depth {
     levels: Levels,
     unwraps: bool,
     level: u32,
-}
-
-fn type_name(value: &Json) -> &'static str {
-    match value {
-        Json::Null => "null",
-        Json::String(_) => "string",
-        Json::Number(_) => "number",
-        Json::Bool(_) => "boolean",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
-    }
 }
 
 /// `.double()`

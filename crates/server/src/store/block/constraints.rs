@@ -5,7 +5,7 @@ use super::super::pipeline::Pipeline;
 use super::super::rows::{ReadRows, Reads, Steps};
 use super::super::shared::Shared;
 use super::form::Constraints;
-use super::state::{BlockState, comes_again, moved};
+use super::state::{BlockState, comes_again};
 use nvcaracal::Snapshot;
 use sql::ir::Name;
 use sql::parse::SetConstraints;
@@ -41,20 +41,8 @@ impl Pipeline {
     ) -> Result<()> {
         let shared = &self.shared;
         self.all_answered().await;
-        loop {
-            let catalog = shared.catalog();
-            if block.has_lost_base(&catalog) {
-                return Err(moved());
-            }
-            if block.base.is_none() {
-                block.follow(shared, &catalog)?;
-            }
-            let snapshot = watch.interrupt().or(self.snapshot_of(block)).await??;
-            if catalog.version() == shared.catalog().version() {
-                return block.set_constraints(shared, set, &snapshot, watch);
-            }
-            block.forget_first_snapshot();
-        }
+        let (_, snapshot) = self.catalog_and_snapshot(block, watch).await?;
+        block.set_constraints(shared, set, &snapshot, watch)
     }
 }
 

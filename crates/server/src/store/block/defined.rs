@@ -112,12 +112,7 @@ impl BlockState {
         catalog: &Arc<Catalog>,
         run: &Run,
     ) -> Result<()> {
-        if self.has_lost_base(catalog) {
-            return Err(moved());
-        }
-        if self.base.is_none() {
-            self.follow(shared, catalog)?;
-        }
+        self.go_on(shared, catalog)?;
         self.check_commit()?;
         self.check_room(run)?;
         if self.base.is_none() {

@@ -345,6 +345,26 @@ impl Pipeline {
         Ok(snapshot)
     }
 
+    /// Returns the newest catalog and a snapshot of the same moment, with which the block goes on.
+    ///
+    /// # Errors
+    /// That the block belongs to an earlier catalog, or those of the snapshot.
+    pub(super) async fn catalog_and_snapshot(
+        &self,
+        block: &mut BlockState,
+        watch: &Watch,
+    ) -> Result<(Arc<Catalog>, Snapshot)> {
+        loop {
+            let catalog = self.shared.catalog();
+            block.go_on(&self.shared, &catalog)?;
+            let snapshot = watch.interrupt().or(self.snapshot_of(block)).await??;
+            if catalog.version() == self.shared.catalog().version() {
+                return Ok((catalog, snapshot));
+            }
+            block.forget_first_snapshot();
+        }
+    }
+
     /// Runs a definition in the block.
     async fn define_in(&self, block: &mut BlockState, run: &Run, watch: &Watch) -> Result<Answer> {
         let shared = &self.shared;

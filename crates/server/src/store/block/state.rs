@@ -246,6 +246,21 @@ impl BlockState {
         }
     }
 
+    /// Goes on with this catalog: with definitions of its own only on their base, else by
+    /// [`BlockState::follow`].
+    ///
+    /// # Errors
+    /// That it belongs to an earlier catalog.
+    pub(super) fn go_on(&mut self, shared: &Shared, catalog: &Arc<Catalog>) -> Result<()> {
+        if self.has_lost_base(catalog) {
+            return Err(moved());
+        }
+        match self.base {
+            Some(_) => Ok(()),
+            None => self.follow(shared, catalog),
+        }
+    }
+
     /// Moves to this catalog after definitions of other connections. Its writes stay valid if the
     /// plans that made them are the same for this catalog.
     ///

@@ -11,7 +11,7 @@ use super::super::shared::Shared;
 use super::super::statement::{Environment, Planned, Statement};
 use super::super::temporary::{Left, TemporaryState, Use, given};
 use super::operation::{Modes, Results, Run, Together};
-use super::state::{BlockState, count_given, moved, said};
+use super::state::{BlockState, count_given, said};
 use nvcaracal::Snapshot;
 use sql::catalog::{Catalog, Temporary};
 use sql::ir::ObjectId;
@@ -189,26 +189,14 @@ impl Pipeline {
         let environment = &run.statement.environment;
         let environment =
             Environment { temporary: Some(Arc::clone(&before)), ..environment.clone() };
-        loop {
-            let catalog = shared.catalog();
-            if block.has_lost_base(&catalog) {
-                return Err(moved());
-            }
-            if block.base.is_none() {
-                block.follow(shared, &catalog)?;
-            }
-            let known = block.own_catalog().unwrap_or_else(|| Arc::clone(&catalog));
-            let over = Catalog::clone(&environment.over(&known)).at_next_id(before.next_id());
-            let queries = self.query_of(block, &known, run).await?;
-            let snapshot = watch.interrupt().or(self.snapshot_of(block)).await??;
-            if catalog.version() == shared.catalog().version() {
-                self.read_whole(block, &queries, Some(&snapshot), watch)?;
-                let made = block.define_temporary(shared, run, &before, &snapshot, &over, watch)?;
-                let (tag, rows, notice) = (made.shown_tag(), made.rows, made.notice);
-                return Ok(Answer { tag, rows, notice, ..Answer::default() });
-            }
-            block.forget_first_snapshot();
-        }
+        let (catalog, snapshot) = self.catalog_and_snapshot(block, watch).await?;
+        let known = block.own_catalog().unwrap_or(catalog);
+        let over = Catalog::clone(&environment.over(&known)).at_next_id(before.next_id());
+        let queries = self.query_of(block, &known, run).await?;
+        self.read_whole(block, &queries, Some(&snapshot), watch)?;
+        let made = block.define_temporary(shared, run, &before, &snapshot, &over, watch)?;
+        let (tag, rows, notice) = (made.shown_tag(), made.rows, made.notice);
+        Ok(Answer { tag, rows, notice, ..Answer::default() })
     }
 
     /// The query whose rows a definition takes, or its tables, if COMMIT compares what it read.
