@@ -1,4 +1,4 @@
-//! `serve`: a store for PostgreSQL's clients.
+//! The command `serve`: a server of PostgreSQL's protocol.
 
 mod descriptors;
 mod log;
@@ -23,7 +23,7 @@ use crate::lost::{self, STORE_FAILED};
 use crate::output::{Done, Failure, tell};
 use crate::signals::Signals;
 
-/// What is said as JSON when the server is ready.
+/// The JSON object printed when the server listens.
 #[derive(Serialize)]
 struct Ready {
     addresses: Vec<String>,
@@ -35,10 +35,10 @@ struct Ready {
     database: &'static str,
 }
 
-/// Serves until SIGINT or SIGTERM comes.
+/// Runs a server until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Why it does not serve, or how the store was not closed.
+/// The reason why the server did not start, failed, or did not close its store.
 pub(crate) fn run(arguments: &ServeArguments) -> Done {
     log::begin(&arguments.log);
     let is_lost = lost::of_server();
@@ -94,14 +94,14 @@ pub(crate) fn run(arguments: &ServeArguments) -> Done {
     Ok(())
 }
 
-/// What is served.
+/// The databases of a server.
 struct Place {
     databases: Databases,
     /// The device, or the folder of databases.
     name: String,
 }
 
-/// Opens what is served.
+/// Opens the store or the folder of databases.
 fn place(
     arguments: &ServeArguments,
     shares: &Shares,
@@ -116,7 +116,7 @@ fn place(
     Ok(Place { databases: store.into(), name: device.to_string() })
 }
 
-/// What the databases of a folder have, if one is served.
+/// Returns the memory of the databases of a folder, if the server has one.
 fn folder_shares(
     arguments: &ServeArguments,
     shares: &Shares,
@@ -183,19 +183,19 @@ fn open(options: StoreOptions, device: &DeviceSpec) -> Result<Store, Failure> {
     Ok(store)
 }
 
-/// Tells that a store is being opened: a long replay is no silence.
+/// Logs that a store is being opened, before a replay that may take long.
 fn tell_opening(name: &str) {
     info!("nvcaracal {}: opening {name}", env!("CARGO_PKG_VERSION"));
 }
 
-/// Tells what the library does not tell of a store that was opened.
+/// Logs the part of a recovery's report that the library does not log.
 fn tell_opened(store: &Store) {
     if store.database().recovery().deaths_unnoted {
         warn!("{UNNOTED}");
     }
 }
 
-/// Where a store is that need not be there yet.
+/// Returns the device of a store, which may not exist yet.
 fn device(path: &Path) -> Result<DeviceSpec, Failure> {
     let named = path.to_str().and_then(|text| text.parse().ok());
     match named {

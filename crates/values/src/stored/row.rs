@@ -177,9 +177,6 @@ pub fn push_value(datum: &Datum, bytes: &mut Vec<u8>) {
 
 /// The value that these bytes are; they are those of one value, no more.
 pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
-    fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
-        bytes.try_into().map_err(|_| corrupted("a value has a wrong size"))
-    }
     let text = || std::str::from_utf8(bytes).map_err(|_| corrupted("text is no UTF-8"));
     let inner = |_| corrupted("a value is out of range");
     Ok(match ty {
@@ -208,11 +205,7 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             if ty == Type::Char { Datum::Char(text.into()) } else { Datum::text(text) }
         }
         Type::Bytea => Datum::Bytea(bytes.into()),
-        Type::Inet | Type::Cidr => {
-            let network = Network::of_stored(bytes);
-            let network = network.filter(|own| own.is_cidr() == (ty == Type::Cidr));
-            Datum::Network(Box::new(network.ok_or_else(|| corrupted("an address is malformed"))?))
-        }
+        Type::Inet | Type::Cidr => Datum::Network(Box::new(read_network(ty, bytes)?)),
         Type::Bit | Type::Varbit => {
             Datum::Bits(Bits::of_stored(bytes).ok_or_else(|| corrupted("bits are malformed"))?)
         }
@@ -224,21 +217,11 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
             let at = Timestamp::from_bits(i64::from_le_bytes(fixed(bytes)?)).map_err(inner)?;
             if ty == Type::Timestamp { Datum::Timestamp(at) } else { Datum::Timestamptz(at) }
         }
-        Type::Interval => {
-            let all = fixed::<16>(bytes)?;
-            Datum::Interval(Interval {
-                months: i32::from_le_bytes(fixed(&all[..4])?),
-                days: i32::from_le_bytes(fixed(&all[4..8])?),
-                microseconds: i64::from_le_bytes(fixed(&all[8..])?),
-            })
-        }
-        Type::Jsonb => {
-            let json = Json::parse(text()?).map_err(|_| corrupted("jsonb is no JSON"))?;
-            Datum::Jsonb(Box::new(json))
-        }
+        Type::Interval => Datum::Interval(read_interval(bytes)?),
+        Type::Jsonb => Datum::Jsonb(Box::new(read_json(text()?)?)),
         Type::Json => {
             let text = text()?;
-            Json::parse(text).map_err(|_| corrupted("json is no JSON"))?;
+            read_json(text)?;
             Datum::Json(text.into())
         }
         Type::Jsonpath => {
@@ -255,6 +238,28 @@ pub fn read_value(ty: Type, bytes: &[u8]) -> Result<Datum> {
         }
         Type::Array(_) => Datum::Array(Box::new(read_array(ty, bytes)?)),
         Type::Record => Datum::Record(record::read(bytes)?),
+    })
+}
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+    bytes.try_into().map_err(|_| corrupted("a value has a wrong size"))
+}
+
+fn read_json(text: &str) -> Result<Json> {
+    Json::parse(text).map_err(|_| corrupted("a value of json or jsonb is no JSON"))
+}
+
+fn read_network(ty: Type, bytes: &[u8]) -> Result<Network> {
+    let network = Network::of_stored(bytes).filter(|own| own.is_cidr() == (ty == Type::Cidr));
+    network.ok_or_else(|| corrupted("an address is malformed"))
+}
+
+fn read_interval(bytes: &[u8]) -> Result<Interval> {
+    let all = fixed::<16>(bytes)?;
+    Ok(Interval {
+        months: i32::from_le_bytes(fixed(&all[..4])?),
+        days: i32::from_le_bytes(fixed(&all[4..8])?),
+        microseconds: i64::from_le_bytes(fixed(&all[8..])?),
     })
 }
 
